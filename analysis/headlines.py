@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple
+
+import pandas as pd
 
 from analysis.comparison import (
     Comparison,
@@ -252,26 +255,23 @@ def _of_variant(variant: str, what: str, named: list[str], times: int, count: in
 
 
 def _links_named(results: Results, run: str) -> Iterator[str]:
-    """The saturated links and interfaces of a run, the most loaded first, with the share that they can carry."""
+    """The saturated links and interfaces of a run, those that can carry least first: since when, and what share they can carry."""
     brokers, links = results.table(run, "brokers"), results.table(run, "links")
     names = brokers.set_index("broker")["name"]
-    loads = [
-        *(
-            (load, f"link {names[source]} → {names[destination]}")
-            for source, destination, load in zip(
-                links["source"], links["destination"], links["offered_load"], strict=True
-            )
-        ),
-        *(
-            (load, f"interface {way} broker {name}")
-            for column, way in (("interface_in", "into"), ("interface_out", "out of"))
-            for name, load in zip(brokers["name"], brokers[column], strict=True)
-        ),
+    found = [
+        (share, since, f"link {names[source]} → {names[destination]}")
+        for source, destination, since, share in links[
+            ["source", "destination", "saturated_since", "capacity_share"]
+        ].itertuples(index=False, name=None)
     ]
-    count = int(results.runs.loc[results.runs["run"] == run, "saturated_links"].iloc[0])
-    loads = sorted((pair for pair in loads if pair[0] > 1), key=lambda pair: -pair[0])[:count]
-    for load, name in loads:
-        yield f"{name} (it can carry {100 / load:.3g} % of what is sent over it)"
+    for column, way in (("interface_in", "into"), ("interface_out", "out of")):
+        columns = brokers[["name", f"{column}_saturated_since", f"{column}_capacity_share"]]
+        found += [
+            (share, since, f"interface {way} broker {name}")
+            for name, since, share in columns.itertuples(index=False, name=None)
+        ]
+    for share, since, name in sorted((each for each in found if pd.notna(each[1])), key=itemgetter(0)):
+        yield f"{name} since {quantity(since, 's')} (it can carry {100 * share:.3g} % of what has come since)"
 
 
 def _brokers_named(results: Results, run: str) -> Iterator[str]:

@@ -46,28 +46,52 @@ def hottest_brokers(results: Results, run: str) -> pd.DataFrame:
     return _first(brokers, ["offered_load", "messages"])
 
 
-def load_over_time(results: Results, run: str, points: int) -> pd.DataFrame:
-    """The load of the hottest brokers in windows after the warm-up, merged until about `points` windows are left.
+def _hot_brokers(results: Results, run: str) -> tuple[pd.DataFrame, pd.DataFrame] | None:
+    """The hottest brokers, and what they did by window: both by `key`, the former with a `name`; None where it is not known."""
+    if not results.has_table(run, "load"):
+        return None
+    load = results.table(run, "load")
+    load = load.assign(key=load["broker"], messages=load["received"] + load["sent"])
+    return hottest_brokers(results, run).assign(key=lambda table: table["broker"]), load
 
-    Columns name, rank (from 0), start, end (s), utilisation (0 … 1), queue_length, messages (per s); 0 where a broker did nothing.
+
+def _hot_links(results: Results, run: str) -> tuple[pd.DataFrame, pd.DataFrame] | None:
+    """The same of links, which is known where something limits them."""
+    if not results.has_table(run, "link_load"):
+        return None
+    load, links, names = results.table(run, "link_load"), _hottest_links(results, run), _names(results, run)
+    brokers = len(names)
+    load = load.assign(key=load["source"] * brokers + load["destination"])
+    return links.assign(key=links["source"] * brokers + links["destination"], name=_between(links, names)), load
+
+
+LOADED = {"broker": _hot_brokers, "link": _hot_links}
+"""What has a load over time."""
+
+
+def load_over_time(results: Results, run: str, points: int, of: str = "broker") -> pd.DataFrame:
+    """The load of the hottest brokers, or links, in windows after the warm-up.
+
+    Neighbouring windows are merged until about `points` are left. Columns name, rank (from 0), start, end (s), utilisation (0 … 1),
+    queue_length, messages (per s); 0 where one did nothing.
     """
     columns = ["name", "rank", "start", "end", "utilisation", "queue_length", "messages"]
-    if not results.has_table(run, "load"):
+    found = LOADED[of](results, run)
+    if found is None:
         return pd.DataFrame(columns=columns)
-    brokers, series = hottest_brokers(results, run), results.table(run, "timeseries")
+    (hot, load), series = found, results.table(run, "timeseries")
     windows = series.loc[~series["warm_up"].astype(bool), ["window", "start", "end"]]
-    load = results.table(run, "load").assign(messages=lambda table: table["received"] + table["sent"])
-    load = load[load["broker"].isin(brokers["broker"])]
-    every = pd.MultiIndex.from_product([windows["window"], brokers["broker"]], names=["window", "broker"])
+    load = load[load["key"].isin(hot["key"])]
+    every = pd.MultiIndex.from_product([windows["window"], hot["key"]], names=["window", "key"])
     known = load["utilisation"].notna().any()
-    shown = load.set_index(["window", "broker"])[["utilisation", "queue_length", "messages"]].reindex(every)
+    shown = load.set_index(["window", "key"])[["utilisation", "queue_length", "messages"]].reindex(every)
     shown = shown.astype(float).fillna(0.0).reset_index().merge(windows, on="window")
     block = np.arange(len(windows)) // max(1, -(-len(windows) // points))
     shown["block"] = shown["window"].map(dict(zip(windows["window"], block, strict=True)))
     seconds = shown["end"] - shown["start"]
     shown["utilisation"] = shown["utilisation"] * seconds if known else np.nan
     shown["queue_length"] = shown["queue_length"] * seconds if known else np.nan
-    sums = shown.groupby(["block", "broker"]).agg(
+    sums = shown.groupby(["block", "key"]).agg(
         start=("start", "min"),
         end=("end", "max"),
         utilisation=("utilisation", lambda values: values.sum(min_count=1)),
@@ -76,10 +100,10 @@ def load_over_time(results: Results, run: str, points: int) -> pd.DataFrame:
     )
     for column in ("utilisation", "queue_length", "messages"):
         sums[column] = sums[column] / (sums["end"] - sums["start"])
-    ranks = {broker: rank for rank, broker in enumerate(brokers["broker"])}
-    found = sums.reset_index().assign(rank=lambda table: table["broker"].map(ranks))
-    found["name"] = found["broker"].map(dict(zip(brokers["broker"], brokers["name"].astype(str), strict=True)))
-    return found.sort_values(["rank", "start"], ignore_index=True)[columns]
+    ranks = {key: rank for rank, key in enumerate(hot["key"])}
+    over_time = sums.reset_index().assign(rank=lambda table: table["key"].map(ranks))
+    over_time["name"] = over_time["key"].map(dict(zip(hot["key"], hot["name"].astype(str), strict=True)))
+    return over_time.sort_values(["rank", "start"], ignore_index=True)[columns]
 
 
 def _first(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
@@ -108,14 +132,31 @@ def _brokers(results: Results, run: str) -> Hottest:
     return Hottest("brokers", heads, list(zip(rows["name"].astype(str), *cells, strict=True)))
 
 
+def _names(results: Results, run: str) -> pd.Series:
+    """The names of brokers, by number."""
+    return results.table(run, "brokers").set_index("broker")["name"].astype(str)
+
+
+def _between(links: pd.DataFrame, names: pd.Series) -> list[str]:
+    return [f"{names[a]} → {names[b]}" for a, b in zip(links["source"], links["destination"], strict=True)]
+
+
+def _hottest_links(results: Results, run: str) -> pd.DataFrame:
+    """The links of a run with most to do, most first: the columns of the table of links."""
+    links = results.table(run, "links")
+    return _first(links, ["offered_load", "messages"] if _limited(links) else ["messages"])
+
+
+def _limited(links: pd.DataFrame) -> bool:
+    """Whether links have a rate."""
+    return bool("offered_load" in links and links["offered_load"].notna().any())
+
+
 def _links(results: Results, run: str) -> Hottest:
-    links, names = results.table(run, "links"), results.table(run, "brokers").set_index("broker")["name"].astype(str)
-    limited = "offered_load" in links and links["offered_load"].notna().any()
-    rows = _first(links, ["offered_load", "messages"] if limited else ["messages"])
-    which = [f"{names[a]} → {names[b]}" for a, b in zip(rows["source"], rows["destination"], strict=True)]
+    rows = _hottest_links(results, run)
     cells = [rows["messages"].map(number), rows["bytes"].map(lambda size: quantity(size, "bytes"))]
     heads: tuple[str, ...] = ("link", "messages", "size")
-    if limited:
+    if _limited(rows):
         cells += [rows["offered_load"].map(number), rows["queue_wait"].map(lambda wait: quantity(wait, "s"))]
         heads = (*heads, "offered load", "wait")
-    return Hottest("links", heads, list(zip(which, *cells, strict=True)))
+    return Hottest("links", heads, list(zip(_between(rows, _names(results, run)), *cells, strict=True)))

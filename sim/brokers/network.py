@@ -23,6 +23,7 @@ from sim.brokers.data.planes import Plane, engine_of
 from sim.brokers.data.publishers import Publishers
 from sim.brokers.fabric.clock import CONTROL, LOOKS, Clock, Feed
 from sim.brokers.fabric.fabric import Fabric
+from sim.brokers.fabric.link_windows import LinkWindows
 from sim.brokers.fabric.links import Links
 from sim.brokers.fabric.outages import Outages
 from sim.brokers.fabric.service import ServiceTimes
@@ -35,16 +36,7 @@ from sim.brokers.statistics.receipts import Audiences, Receipts
 from sim.brokers.statistics.recorder import Details, Recorder
 from sim.brokers.statistics.records import Channel
 from sim.brokers.statistics.satisfaction import Satisfaction
-from sim.brokers.statistics.traffic import (
-    BYTES_IN,
-    BYTES_OUT,
-    DELIVERED_HERE,
-    RECEIVED,
-    RELAYED,
-    SENT,
-    cross_region_bytes,
-    link_table,
-)
+from sim.brokers.statistics.traffic import BYTES_IN, BYTES_OUT, cross_region_bytes, link_table, traffic_columns
 from sim.brokers.users.changes import Changes
 from sim.brokers.users.legs import AT_ONCE, ClientSetting, Legs
 from sim.brokers.users.reconnect import RECONNECT, ReconnectSetting
@@ -169,14 +161,15 @@ class Network:
             failing = Failing(setting.faults, setting.reconnect, streams.key("reconnect"))
             struck = self.control, self.engine, self.users, self._changes, protocol
             self._faults = FaultControl(fabric, self.recorder, failing, *struck)
-        entries = workload.publications, host, brokers, key, self.engine
+        entries = workload.publications, host, key, self.engine, self.recorder
         self._publishers = Publishers(self.clock, *entries, protocol, outages)
 
     def _make_fabric(self, streams: Streams) -> Fabric:
         setting, brokers = self.setting, len(self.node_of)
         links, faults = Links(self._hops, setting.jitter, streams.key("jitter")), setting.faults
         outages = None if faults is None else Outages(brokers, faults.sides)
-        carried = self.clock, links, setting.links, brokers, streams.key("loss"), (setting.warm_up, setting.horizon)
+        windows = LinkWindows(self.recorder.edges, self.recorder.measured, brokers)
+        carried = self.clock, links, setting.links, brokers, streams.key("loss"), windows
         limited = any(setting.links.limits.values()) or (faults is not None and faults.has(LOSS))
         slowed = outages.slowed if outages is not None and faults is not None and faults.has(SLOW_DOWN) else None
         return Fabric(
@@ -256,6 +249,7 @@ class Network:
 
     def _close(self) -> None:
         self.users.close()
+        self._publishers.close()
         self.stations = self.engine.close()
         if self._legs is not None:
             self._legs.close()
@@ -307,19 +301,15 @@ class Network:
             "faults": self.setting.faults,
             "decisions/reconfiguration": self.manager,
             "decisions/offloading": self.offloading,
+            "link_load": None if self._fabric.transmission is None else self._fabric.transmission.windows,
             "subscribers": recorder.receipts,
             "trace": recorder.trace,
         }
         return tables | {name: dict(each.table()) for name, each in kept.items() if each is not None}
 
     def _saturated_links(self) -> int:
-        """The number of saturated links, and interfaces in one direction."""
-        if self._fabric.transmission is None:
-            return 0
-        links = link_table(self.recorder.links, len(self.node_of))
-        counted = self.recorder.traffic.by_broker().T
-        come, out = (counted[RECEIVED], counted[BYTES_IN]), (counted[SENT], counted[BYTES_OUT])
-        return self._fabric.transmission.saturated((links["messages"], links["bytes"]), come, out)
+        """How many links, and interfaces in one direction, cannot carry what is sent over them."""
+        return 0 if self._fabric.transmission is None else self._fabric.transmission.saturated()
 
     def _links(self) -> Columns:
         """One row per link that carried publications after the warm-up, with further columns if links have limits."""
@@ -338,12 +328,7 @@ class Network:
             "subscriptions": [area / seconds for area in self.users.load_area],
             "users": [area / seconds for area in self.users.users_area],
             "topics": self.subscriptions.topics,
-            "received": counted[:, RECEIVED],
-            "sent": counted[:, SENT],
-            "delivered": counted[:, DELIVERED_HERE],
-            "relayed": counted[:, RELAYED],
-            "bytes_in": counted[:, BYTES_IN],
-            "bytes_out": counted[:, BYTES_OUT],
+            **traffic_columns(counted),
             **({} if transmission is None else transmission.interfaces(counted[:, BYTES_IN], counted[:, BYTES_OUT])),
             **self.stations.columns(brokers, seconds, self.setting.horizon),
         }

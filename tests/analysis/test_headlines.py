@@ -220,6 +220,31 @@ def test_saturated_brokers_are_named_with_since_when_and_what_waits_there(tmp_pa
     ]
 
 
+def test_saturated_links_and_interfaces_are_named_with_since_when_and_what_they_can_carry(tmp_path: Path) -> None:
+    results = with_values(tmp_path, {"saturated_brokers": {"a": [0] * 5, "b": [0] * 5}})
+    runs = pd.read_parquet(tmp_path / "runs.parquet").assign(saturated_links=0)
+    run = results.runs.query("variant == 'b' and replication == 1")["run"].iloc[0]
+    runs.loc[runs["run"] == run, "saturated_links"] = 2
+    runs.to_parquet(tmp_path / "runs.parquet")
+    brokers, links = results.table(run, "brokers"), results.table(run, "links")
+    brokers["name"] = [f"b{broker}" for broker in brokers["broker"]]
+    for way in ("in", "out"):
+        brokers[f"interface_{way}_saturated_since"] = brokers[f"interface_{way}_capacity_share"] = np.nan
+    brokers.loc[2, ["interface_out_saturated_since", "interface_out_capacity_share"]] = 60.0, 0.25
+    links["saturated_since"] = links["capacity_share"] = np.nan
+    links.loc[1, ["saturated_since", "capacity_share"]] = 7200.0, 0.5
+    folder = tmp_path / "runs" / run
+    brokers.to_parquet(folder / "brokers.parquet")
+    links.to_parquet(folder / "links.parquet")
+    seal_run(folder, json.loads((folder / "manifest.json").read_text()))
+    assert headlines(load_results(tmp_path)).notes == [
+        "b: 2 links are saturated in 1 of 5 replications: "
+        "interface out of broker b2 since 1 min (it can carry 25 % of what has come since), "
+        "link b1 → b2 since 2 h (it can carry 50 % of what has come since). "
+        "Delays and deliveries cover only what was delivered."
+    ]
+
+
 def test_a_sweep_says_at_which_points_brokers_are_saturated(tmp_path: Path) -> None:
     points = [{"saturated_brokers": [float(point > 1)] * 5} for point in range(6)]
     (note,) = headlines(swept(tmp_path, points, "saturated_brokers")).notes

@@ -79,6 +79,25 @@ def test_maps_show_stations_or_else_messages(results: Results) -> None:
     assert "messages per second of 10 brokers over time; at most 0.05417, broker b13" in first.description
 
 
+def test_links_that_something_limits_have_maps_too(results: Results) -> None:
+    run = runs_of(results, "static")[0]
+    windows = results.table(run, "load")["window"].unique()
+    load = pd.DataFrame({"window": np.repeat(windows, 2), "source": [12, 0] * len(windows), "messages": 7200})
+    load = load.assign(
+        destination=load["source"] + 1, utilisation=load["source"] / 16, queue_length=load["source"] * 1.0
+    )
+    links = results.table(run, "links").assign(offered_load=np.linspace(0.1, 1.5, 13), queue_wait=0.25)
+    shown = with_table(with_table(results, run, "links", links), run, "link_load", load)
+    table = load_over_time(shown, run, points=10, of="link")
+    hottest_link = table[table["rank"] == 0]
+    assert set(hottest_link["name"]) == {"b12 → b13"}
+    assert hottest_link["utilisation"].to_numpy() == pytest.approx(0.75)
+    assert hottest_link["messages"].to_numpy() == pytest.approx(2.0)
+    maps = [figure for figure in load_maps(shown) if figure.name.startswith("hot-link")]
+    assert [figure.name for figure in maps] == ["hot-link-utilisation-0", "hot-link-queue_length-0"]
+    assert "utilisation of 10 links over time; at most 0.7500, link b12 → b13, from " in maps[0].description
+
+
 def test_the_report_has_maps_and_tables(results: Results) -> None:
     page = render_report(results)
     assert "The ten hottest" in page

@@ -667,6 +667,8 @@ def compare(case: Case) -> oracle.Network:
     compare_delays(network, truth)
     compare_brokers(network, case, truth)
     compare_load(network, case, truth)
+    if "link_load" in network.tables():
+        compare_link_load(network, case, truth)
     compare_topics(network, case, truth)
     received = network.tables()["subscribers"]
     pairs = zip(received["topic"].tolist(), received["user"].tolist(), strict=True)
@@ -795,6 +797,35 @@ def compare_load(network: Network, case: Case, truth: oracle.Network) -> None:
                 expected = pytest.approx(math.nan if value is None else value, rel=1e-9, abs=1e-9, nan_ok=True)
                 assert found[name] == expected, (name, window, broker)
     assert rows == {}
+
+
+def compare_link_load(network: Network, case: Case, truth: oracle.Network) -> None:
+    """A row for each window and link where the link did anything; since when links and interfaces are saturated."""
+    table, edges, tables = network.tables()["link_load"], network.recorder.edges, network.tables()
+    columns = zip(*(table[name].tolist() for name in ("window", "source", "destination")), strict=True)
+    rows = {key: row for row, key in enumerate(columns)}
+    assert list(rows) == sorted(rows)
+    for window, (start, end) in enumerate(pairwise(edges)):
+        for link in {sending.link for sending in truth.sendings} if start >= case.warm_up else ():
+            values = oracle.link_load(truth, link, start, end)
+            idle = not any(value for value in values.values() if value is not None)
+            assert ((window, *link) not in rows) == idle
+            if not idle:
+                row = rows.pop((window, *link))
+                for name, value in values.items():
+                    expected = pytest.approx(math.nan if value is None else value, rel=1e-9, abs=1e-9, nan_ok=True)
+                    assert table[name][row] == expected, (name, window, link)
+    assert rows == {}
+    saturated = oracle.saturated_links(truth, case.horizon - case.warm_up)
+    links, brokers = tables["links"], tables["brokers"]
+    pairs = zip(links["source"].tolist(), links["destination"].tolist(), strict=True)
+    places = [(links, "", row, ("link", pair)) for row, pair in enumerate(pairs)]
+    for way in ("in", "out"):
+        places += [(brokers, f"interface_{way}_", broker, (way, broker)) for broker in range(case.brokers)]
+    for where, prefix, row, over in places:
+        since, share = saturated.get(over, (None, None))
+        assert where[f"{prefix}saturated_since"][row] == since
+        assert where[f"{prefix}capacity_share"][row] == (None if share is None else pytest.approx(share))
 
 
 def reproducible(examples: int) -> settings:

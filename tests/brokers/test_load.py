@@ -9,7 +9,10 @@ from generated import generated, network
 from sim.brokers.network import Network
 from sim.brokers.statistics import traffic
 
-TRAFFIC = ("received", "sent", "delivered", "relayed", "bytes_in", "bytes_out")
+TRAFFIC = (
+    *("received", "sent", "delivered", "relayed", "published", "copies"),
+    *("bytes_in", "bytes_out", "client_bytes_in", "client_bytes_out"),
+)
 
 
 def over_windows(network: Network, name: str) -> list[float]:

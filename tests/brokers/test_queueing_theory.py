@@ -341,18 +341,71 @@ def test_delay_over_a_link_of_a_given_rate_is_that_of_m_d_1(limited: str) -> Non
 
 @pytest.mark.parametrize("limited", ["bandwidth", "interface"])
 def test_a_link_that_cannot_carry_what_is_sent_over_it_is_saturated(limited: str) -> None:
-    """At ρ = 1.5 it carries two thirds; what is left of an interface comes in at its rate, but as much was to come."""
+    """At ρ = 1.5 it carries two thirds, from the start on; what an interface lets out comes in at its rate, which the other carries."""
     network = over_a_link(1.5, 0, **{limited: 8.0})
     links, brokers = network.tables()["links"], network.tables()["brokers"]
     metrics = network.metrics()
-    assert metrics["saturated_links"] == (1 if limited == "bandwidth" else 2)
+    assert metrics["saturated_links"] == 1
+    saturated = (
+        [links["saturated_since"][0], links["capacity_share"][0]]
+        if limited == "bandwidth"
+        else [brokers[f"interface_out_{name}"][0] for name in ("saturated_since", "capacity_share")]
+    )
+    assert saturated[0] < HORIZON / 100
+    assert saturated[1] == pytest.approx(1 / 1.5, rel=0.02)
     assert over_a_link(0.9, 0, **{limited: 8.0}).metrics()["saturated_links"] == 0
     load = links["offered_load"] if limited == "bandwidth" else brokers["interface_out"][:1]
     assert load == pytest.approx([1.5], rel=0.02)
     assert links["utilisation"] == pytest.approx([1.0], rel=0.01)
     assert links["queue_length"][0] == pytest.approx(
-        links["queue_wait"][0] * links["messages"][0] / (HORIZON - WARM_UP), rel=1e-9
+        0.5 * (WARM_UP + HORIZON) / 2, rel=0.05
+    )  # half a message more each second
+
+
+@pytest.mark.parametrize("plane", ["events", "compiled"])
+def test_windows_of_a_link_say_what_it_did_when_and_since_when_it_is_behind(plane: Any) -> None:
+    """A second each, one every 2 s up to 20 s, then two each second; windows of 10 s."""
+    times = [*np.arange(0.0, 20.0, 2.0), *np.repeat(np.arange(20.0, 50.0), 2)]
+    network = Network(
+        NetworkSetting(
+            overlay=graph([(0, 1)], [0]),
+            node_of=np.arange(2, dtype=np.int32),
+            hop_delay=np.where(np.eye(2, dtype=bool), 0.0, HOP),
+            jitter=0.0,
+            policy=Scripted([0, 1]),
+            horizon=50.0,
+            window=10.0,
+            links=LinkSetting(bandwidth=8.0),
+            plane=plane,
+        ),
+        workload([set(), {0}], [(float(time), 0, 0, 8) for time in times], horizon=50.0),
+        Streams(1),
     )
+    network.run()
+    load = {name: np.asarray(column).tolist() for name, column in network.tables()["link_load"].items()}
+    assert load == {
+        "window": [0, 1, 2, 3, 4],
+        "source": [0] * 5,
+        "destination": [1] * 5,
+        "messages": [5, 5, 20, 20, 20],
+        "bytes": [40, 40, 160, 160, 160],
+        "utilisation": [0.5, 0.5, 1.0, 1.0, 1.0],
+        # the two of second n wait n and n + 1 seconds
+        "queue_wait": [0.0, 0.0, *(sum(2 * n + 1 for n in range(first, first + 10)) / 20 for first in (0, 10, 20))],
+        "queue_length": [0.0, 0.0, 5.5, 15.5, 25.5],
+        "queue_max": [0, 0, 10, 20, 30],
+        "queue_full": [0] * 5,
+        "lost": [0] * 5,
+    }
+    links = network.tables()["links"]
+    assert (links["saturated_since"], links["capacity_share"]) == ([20.0], [0.5])
+    brokers = network.tables()["brokers"]
+    assert (brokers["published"].tolist(), brokers["copies"].tolist()) == (
+        [70, 0],
+        [0, 30 + 9],
+    )  # one is sent each second
+    assert brokers["client_bytes_in"].tolist() == [brokers["bytes_in"][0], 0] == [560, 0]
+    assert brokers["bytes_out"].tolist() == [560, brokers["client_bytes_out"][1]] == [560, 8 * 39]
 
 
 def test_losses_of_a_link_and_of_its_buffer() -> None:

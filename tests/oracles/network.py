@@ -210,6 +210,19 @@ class Hop:
     received: float | None = None
 
 
+@dataclass
+class Sending:
+    """A message with a publication: when it is handed to a link, and sent from and until, all alike where it is refused."""
+
+    link: tuple[int, int]
+    size: int
+    handed: float
+    start: float
+    end: float
+    refused: bool = False
+    lost: bool = False
+
+
 class Network:
     """Runs at once; what came out stands in the attributes."""
 
@@ -226,6 +239,10 @@ class Network:
         self.along: dict[tuple[int, int], float] = defaultdict(float)  # likewise, of links
         self.queued: dict[tuple[int, int], list[tuple[float, int]]] = {}  # when they will be sent, and their bytes
         self.crowded = 0  # messages that did not fit a buffer
+        self.sendings: list[Sending] = []
+        self.works: dict[tuple[str, object], list[tuple[float, float]]] = defaultdict(
+            list
+        )  # link, interface → when (s), s
         self.held_up = 0  # that waited for a link or an interface
 
         self.wants = [set(topics) for topics in world.wants]
@@ -587,11 +604,16 @@ class Network:
             start = max(start, self.out[source])
         if lines.bandwidth:
             start = max(start, self.along[link])
+        if lines.bandwidth:
+            self.works["link", link].append((self.now, size / lines.bandwidth))
+        if lines.interface:
+            self.works["out", source].append((self.now, size / lines.interface))
         waiting = [held for begins, held in self.queued.setdefault(link, []) if begins > self.now]
         many = lines.buffer is not None and len(waiting) >= lines.buffer
         much = lines.buffer_bytes is not None and sum(waiting) + size > lines.buffer_bytes
         if start > self.now and (many or much):
             self.crowded += 1
+            self.sendings.append(Sending(link, size, self.now, self.now, self.now, refused=True))
             lost("queue_full")
             return
         end = self.now
@@ -602,13 +624,15 @@ class Network:
             end = max(start + size / lines.bandwidth, end)
             self.along[link] = end
         self.queued[link].append((start, size))
+        sending = Sending(link, size, self.now, start, end, lost=self.loses(number, source, destination))
+        self.sendings.append(sending)
         self.held_up += start > self.now
         first = start + self.setting.delay[source][destination] * self.setting.factor(number, source, destination)
         first = max(first, self.last_arrival.get(link, 0.0)) if lines.jitter else first
         last = first + (end - start)
         if lines.jitter:
             self.last_arrival[link] = last
-        if self.loses(number, source, destination):
+        if sending.lost:
             lost("link")
         elif lines.interface:
             self.at(first, ARRIVALS, partial(self.come_in, destination, last, size / lines.interface, arrive))
@@ -622,6 +646,7 @@ class Network:
 
     def come_in(self, broker: int, last: float, takes: float, arrive: Callable[[], None]) -> None:
         self.held_up += self.into[broker] > self.now
+        self.works["in", broker].append((self.now, takes))
         self.into[broker] = max(max(self.now, self.into[broker]) + takes, last)
         self.at(self.into[broker], ARRIVALS, arrive)
 
@@ -1172,7 +1197,7 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
             else None
         ),
         "saturated_brokers": sum(network.saturated(broker, until - since) for broker in range(len(network.brokers))),
-        "saturated_links": saturated_links(network, kept, until - since),
+        "saturated_links": len(saturated_links(network, until - since)),
         **links(network),
     }
 
@@ -1201,6 +1226,9 @@ def load(network: Network, broker: int, since: float, until: float, warm_up: flo
     def mean_wait(jobs: list[Job]) -> float | None:
         return fmean(left(job) - job.arrived for job in jobs) if jobs else None
 
+    own = [number for number in kept if network.origin[number][0] == broker]
+    copies = {n: network.due[n, broker] for n in kept if (n, broker) in network.delivered}
+    copied = sum(publications[number][3] * users for number, users in copies.items())
     jobs, seconds = at.jobs, until - since
     taken = [job for job in jobs if job.taken is not None and since <= job.taken < until and job.arrived >= warm_up]
     refused = [job for job in jobs if job.refused_for is not None and since <= left(job) < until]
@@ -1213,8 +1241,12 @@ def load(network: Network, broker: int, since: float, until: float, warm_up: flo
         "sent": len(sent),
         "delivered": sum(number in kept and b == broker for number, b in network.delivered),
         "relayed": sum(map(relays, received)),
-        "bytes_in": sum(publications[hop.publication][3] for hop in received),
-        "bytes_out": sum(publications[hop.publication][3] for hop in sent),
+        "published": len(own),
+        "copies": sum(copies.values()),
+        "bytes_in": sum(publications[hop.publication][3] for hop in received) + sum(publications[n][3] for n in own),
+        "bytes_out": sum(publications[hop.publication][3] for hop in sent) + copied,
+        "client_bytes_in": sum(publications[n][3] for n in own),
+        "client_bytes_out": copied,
         "served": len(taken),
         "queue_wait": mean_wait(taken),
         "publication_wait": mean_wait([job for job in taken if job.what >= 0]),
@@ -1227,25 +1259,51 @@ def load(network: Network, broker: int, since: float, until: float, warm_up: flo
     }
 
 
-def saturated_links(network: Network, kept: set[int], seconds: float) -> int:
-    """How many links and interfaces, each in one direction, need more time than there is for what is sent over them, chance aside.
+def link_load(network: Network, link: tuple[int, int], since: float, until: float) -> dict[str, float | int | None]:
+    """What a link did in a span of time."""
+    sendings, seconds = [sending for sending in network.sendings if sending.link == link], until - since
+    handed = [sending for sending in sendings if since <= sending.handed < until]
+    sent = [sending for sending in handed if not sending.refused]
 
-    Of the same bytes, messages of one size vary least.
+    def inside(start: float, end: float) -> float:
+        return max(min(end, until) - max(start, since), 0.0)
+
+    def waiting(time: float) -> int:
+        return sum(sending.handed <= time < sending.start for sending in sendings)
+
+    before = sum(sending.handed < since < sending.start for sending in sendings)
+    return {
+        "messages": len(sent),
+        "bytes": sum(sending.size for sending in sent),
+        "utilisation": sum(inside(sending.start, sending.end) for sending in sendings) / seconds,
+        "queue_wait": fmean(sending.start - sending.handed for sending in sent) if sent else None,
+        "queue_length": sum(inside(sending.handed, sending.start) for sending in sendings) / seconds,
+        "queue_max": max([before, *(_handed_by(sendings, n) for n, one in enumerate(sendings) if one in handed)]),
+        "queue_full": len(handed) - len(sent),
+        "lost": sum(sending.lost for sending in sent),
+    }
+
+
+def _handed_by(sendings: list[Sending], number: int) -> int:
+    """How many wait when a message of a link is handed over, those after it at the same time not yet there."""
+    now = sendings[number].handed
+    return sum(now < sending.start for sending in sendings[: number + 1])
+
+
+def saturated_links(network: Network, seconds: float) -> dict[tuple[str, object], tuple[float, float]]:
+    """Links and interfaces, in one direction, that cannot keep up at the end: since when, and what share of the work they can do.
+
+    Had nothing been refused, what is left is what has come since some moment less the time since, whichever moment makes it most.
     """
-    lines, messages = network.setting.lines, Counter[tuple[str, object]]()
-    size: Counter[tuple[str, object]] = Counter()
-    for hop in network.hops if lines is not None else []:
-        if hop.publication in kept:
-            for over in (("link", (hop.source, hop.destination)), ("out", hop.source), ("in", hop.destination)):
-                messages[over] += 1
-                size[over] += network.world.publications[hop.publication][3]
-    found = 0
-    for over, many in messages.items():
-        assert lines is not None
-        rate = lines.bandwidth if over[0] == "link" else lines.interface
-        needed = size[over] / rate if rate is not None else 0.0
-        chance = 3 * needed / math.sqrt(many)
-        found += needed - seconds > min(seconds / 2, max(seconds / 100, chance))
+    horizon, found = network.setting.horizon, {}
+    for over, works in network.works.items():
+        left = [sum(work for _, work in works[n:]) - (horizon - time) for n, (time, _) in enumerate(works)]
+        most = max(left)
+        first = min(n for n, amount in enumerate(left) if amount > most - 1e-9)
+        since = works[first][0]
+        chance = 3 * math.sqrt(sum(work**2 for _, work in works[first:]))
+        if most > min(seconds / 2, max(seconds / 100, chance)):
+            found[over] = since, (horizon - since) / (horizon - since + most)
     return found
 
 

@@ -15,6 +15,7 @@ from sim.brokers.fabric.messages import Message
 from sim.brokers.fabric.station_record import StationRecord
 from sim.brokers.fabric.station_windows import StationWindows
 from sim.brokers.fabric.stations import station_record
+from sim.brokers.fabric.window_ends import WindowEnds
 from sim.brokers.statistics.recorder import Recorder
 
 
@@ -28,9 +29,10 @@ class EventEngine:
         self._clock, self._recorder, self._links, self._servers = fabric.clock, recorder, fabric.links, fabric.servers
         self._carrier, self.rule, self._in_transit = carrier, carrier.rule, carrier.in_transit
         self._held: dict[int, list[int]] = {}  # by broker: publications that it holds back
-        self._windows = StationWindows(recorder.edges, recorder.measured)
-        if self._servers and self._windows.next < math.inf:
-            Feed(self._clock, LOOKS, self._end_window).start(self._windows.next)
+        self._windows, self._transmission = StationWindows(recorder.edges, recorder.measured), fabric.transmission
+        self._ends = WindowEnds(recorder.edges, recorder.measured)
+        if (self._servers or self._transmission is not None) and self._ends.next < math.inf:
+            Feed(self._clock, LOOKS, self._end_window).start(self._ends.next)
 
     def publish(self, first: int, brokers: NDArray[np.int32]) -> None:
         """Publication number `first` enters at its broker now; one at a time."""
@@ -91,18 +93,21 @@ class EventEngine:
     def _end_window(self) -> float | None:
         """End a window; returns when the next one ends, None if not before the end of the run."""
         self._look(self._clock.now)
-        return self._windows.next if self._windows.next < math.inf else None
+        self._ends.end()
+        return self._ends.next if self._ends.next < math.inf else None
 
     def _look(self, now: float) -> None:
-        self._windows.look(np.array([server.look(now) for server in self._servers]).T)
+        if self._servers:
+            self._windows.look(np.array([server.look(now) for server in self._servers]).T)
+        if self._transmission is not None:
+            self._transmission.look(now)
 
     def close(self) -> StationRecord:
         """Count what is in transit at the end: on links or in service (in the clock's heap), or at brokers."""
         for broker, numbers in sorted(self._held.items()):
             for number in numbers:
                 self.rule.never_set_out(number, broker)
-        if self._servers:
-            self._look(self._recorder.horizon)
+        self._look(self._recorder.horizon)
         waiting = [message for server in self._servers for message in server.close(self._recorder.horizon)]
         on_the_clock = [event for _, _, _, event in self._clock.pending() if isinstance(event, Message)]
         self._carrier.close(on_the_clock + waiting)

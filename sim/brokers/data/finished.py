@@ -124,6 +124,7 @@ class Finished:
             np.array([flight.rooted for flight in flights]),
             np.array([flight.window for flight in flights]),
             np.array([flight.uplink[-1] for flight in flights], np.int32),
+            np.array([flight.size for flight in flights]),
         )
         return (
             columns,

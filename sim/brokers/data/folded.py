@@ -207,7 +207,7 @@ class FoldedEngine:
                 recorder.deliveries.arrive(number, folds.rooted, places, arrivals, audiences)
             if recorder.channel is not None and any(len(due.offloaded.brokers) for due in rooted.dues):
                 root = np.array([uplink[-1] for uplink in rooted.uplinks])
-                columns = number, folds.tree, published, folds.rooted, window, root
+                columns = number, folds.tree, published, folds.rooted, window, root, size
                 recorder.offload(columns, [due.offloaded for due in rooted.dues], [due.audience for due in rooted.dues])
             if recorder.audiences is not None:
                 rooted.arrive(recorder, reached)

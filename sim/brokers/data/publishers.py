@@ -12,7 +12,10 @@ from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.data.engine import Engine
 from sim.brokers.fabric.clock import PUBLICATIONS, Clock, Feed
 from sim.brokers.fabric.outages import Outages
+from sim.brokers.statistics.recorder import Recorder
 from sim.workloads.format.workload import Publications
+
+_BATCH = 1 << 16  # publications that are counted at once
 
 
 class Holding(Protocol):
@@ -37,15 +40,17 @@ class Publishers:
         clock: Clock,
         publications: Publications,
         host: NDArray[np.int32],
-        brokers: int,
         key: int,
         engine: Engine,
+        recorder: Recorder,
         holding: Holding | None,
         outages: Outages | None = None,
     ) -> None:
         self._clock, self._publications, self._host = clock, publications, host
-        self._brokers, self._key, self._engine, self._holding, self._outages = brokers, key, engine, holding, outages
-        self._next = 0
+        self._brokers, self._key, self._engine, self._recorder = len(recorder.traffic), key, engine, recorder
+        self._holding, self._outages, self._next = holding, outages, 0
+        self._came: list[NDArray[np.int32]] = []  # the brokers of the latest, which have not been counted
+        self._counted = 0
 
     def start(self) -> None:
         """Start publishing."""
@@ -69,7 +74,21 @@ class Publishers:
         else:
             engine.publish(first, brokers)
         self._next = last
+        self._came.append(brokers)
+        if last - self._counted >= _BATCH:
+            self._count()
         return float(times[last]) if last < len(times) else None
+
+    def close(self) -> None:
+        """Count what has been published."""
+        if self._came:
+            self._count()
+
+    def _count(self) -> None:
+        brokers, publications = np.concatenate(self._came), self._publications
+        came = self._counted + np.flatnonzero(brokers >= 0)  # the others' brokers are down
+        self._recorder.publish(publications.time[came], brokers[brokers >= 0], publications.size[came])
+        self._came, self._counted = [], self._next
 
 
 @kernel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from typing import NamedTuple
 
 LEAST_SHARE = 0.01
 """A share of the measured time: a backlog that takes less to work off is ignored."""
@@ -24,12 +24,43 @@ def saturated(backlog: float, squares: float, seconds: float) -> bool:
     return backlog > min(LARGE_SHARE * seconds, max(LEAST_SHARE * seconds, chance))
 
 
-def overloaded(messages: Sequence[int], sizes: Sequence[int], rate: float | None, seconds: float) -> list[bool]:
-    """Which links, or interfaces, of a rate (bytes per second) cannot carry what is sent over them in the measured time (s).
+class Backlog:
+    """The work (s) that would be left of all that has come to a link or an interface if nothing had been refused.
 
-    Each has a number of messages and their total bytes. As for servers, with the least possible variance: messages of equal size.
+    It is all done at `clear` (s). `since` is when there was last none, `squares` the sum of the squared times of what has come since.
     """
-    if rate is None:
-        return [False] * len(messages)
-    works = [(count, size / rate) for count, size in zip(messages, sizes, strict=True)]
-    return [count > 0 and saturated(work - seconds, work * work / count, seconds) for count, work in works]
+
+    __slots__ = ("clear", "since", "squares")
+
+    def __init__(self, clear: float = 0.0, since: float = 0.0, squares: float = 0.0) -> None:
+        self.clear, self.since, self.squares = clear, since, squares
+
+    def add(self, now: float, work: float) -> None:
+        """Add work (s) that comes now."""
+        if self.clear <= now:
+            self.clear = self.since = now
+            self.squares = 0.0
+        self.clear += work
+        self.squares += work * work
+
+    def left(self, horizon: float) -> float:
+        """The work left at the end (s)."""
+        return max(self.clear - horizon, 0.0)
+
+
+class Saturation(NamedTuple):
+    """Since when (s) a server cannot keep up, and which share it can do of the work that has come since."""
+
+    since: float
+    capacity_share: float
+
+
+def saturation(backlog: float, squares: float, since: float, seconds: float, horizon: float) -> Saturation | None:
+    """The saturation of a server at the end (see `saturated`); None where it keeps up.
+
+    It has had work from `since` on (s), and so has done as much as time has passed, of that and the backlog.
+    """
+    if not saturated(backlog, squares, seconds):
+        return None
+    time = horizon - since
+    return Saturation(since, time / (time + backlog))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.brokers.fabric.saturation import saturated
+from sim.brokers.fabric.saturation import Saturation, saturated, saturation
 from sim.brokers.fabric.station_windows import StationWindows, mean
 
 
@@ -43,14 +44,9 @@ class StationRecord(NamedTuple):
         """The columns that exist for each broker."""
         return cls._fields[1:]
 
-    def saturated_since(self, seconds: float) -> dict[int, float]:
-        """The brokers that cannot keep up, and since when (s), given the measured time (s)."""
+    def _saturations(self, seconds: float, horizon: float) -> list[Saturation | None]:
         judged = zip(self.backlog.tolist(), self.squares.tolist(), self.behind_since.tolist(), strict=True)
-        return {
-            broker: since
-            for broker, (backlog, squares, since) in enumerate(judged)
-            if saturated(backlog, squares, seconds)
-        }
+        return [saturation(*each, seconds, horizon) for each in judged]
 
     def metrics(self, seconds: float) -> dict[str, float | int | None]:
         """The metrics of stations, given the measured time (s); None where brokers take no time."""
@@ -58,18 +54,14 @@ class StationRecord(NamedTuple):
         return {
             "queue_wait": sum(self.wait.tolist()) / served if served else None,
             "utilisation": sum(self.busy.tolist()) / (seconds * brokers) if brokers else None,
-            "saturated_brokers": len(self.saturated_since(seconds)),
+            "saturated_brokers": sum(map(saturated, self.backlog.tolist(), self.squares.tolist(), repeat(seconds))),
         }
-
-    def capacity_share(self, broker: int, since: float, horizon: float) -> float:
-        """The share that a broker can do of the work that has arrived since a time (s) from which it has always been busy."""
-        time = horizon - since
-        return time / (time + float(self.backlog[broker]))
 
     def columns(self, brokers: int, seconds: float, horizon: float) -> dict[str, Sequence[float | None]]:
         """The record by broker, as columns of a table; None where brokers take no time."""
         none: Sequence[float | None] = [None] * brokers
-        since, waits = self.saturated_since(seconds), zip(self.wait.tolist(), self.served.tolist(), strict=True)
+        waits = zip(self.wait.tolist(), self.served.tolist(), strict=True)
+        behind = self._saturations(seconds, horizon)
         publications = self.served - self.control_served
         return {
             "served": self.served.tolist() or none,
@@ -83,9 +75,6 @@ class StationRecord(NamedTuple):
             "queue_full": self.dropped.tolist() or none,
             "backlog": self.held.tolist() or none,
             "backlog_seconds": self.backlog.tolist() or none,
-            "saturated_since": [since.get(broker) for broker in range(brokers)],
-            "capacity_share": [
-                self.capacity_share(broker, since[broker], horizon) if broker in since else None
-                for broker in range(brokers)
-            ],
+            "saturated_since": [each and each.since for each in behind] or none,
+            "capacity_share": [each and each.capacity_share for each in behind] or none,
         }

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.arrays import Columns
+from sim.brokers.fabric.window_ends import WindowEnds
 
 LOOKED_AT = (
     "served",
@@ -25,35 +25,24 @@ LOOKED_AT = (
 _COUNTS = ("served", "control_served", "dropped", "most_waiting")
 
 
-class StationWindows:
-    """The record of stations in each `measured` window, with rows for brokers that did anything.
-
-    Windows begin at all but the last of `edges` (s).
-    """
+class StationWindows(WindowEnds):
+    """What stations did in each window that is measured, rows for brokers that did anything."""
 
     def __init__(self, edges: Sequence[float], measured: Sequence[bool]) -> None:
-        self._edges, self._measured = edges, measured
-        first = measured.index(True) if True in measured else len(measured)  # a run may end with its warm-up
-        self._window = max(first - 1, 0)  # the window that ends at the next observation
+        super().__init__(edges, measured)
         self._before: NDArray[np.float64] | None = None
         self._rows: list[tuple[int, NDArray[np.int64], NDArray[np.float64]]] = []
-
-    @property
-    def next(self) -> float:
-        """When stations have to be observed next (s), before anything else happens; infinite: only at the end of the run."""
-        following = self._window + 1
-        return self._edges[following] if following + 1 < len(self._edges) else math.inf
 
     def look(self, so_far: NDArray[np.float64]) -> None:
         """Record the window that ends; `so_far` (LOOKED_AT, brokers)."""
         done = so_far.copy()
         if self._before is not None:
             done[:-1] -= self._before[:-1]
-        if self._measured[self._window]:
+        window = self.end()
+        if window is not None:
             brokers = np.flatnonzero(done.any(axis=0))
-            self._rows.append((self._window, brokers, done[:, brokers]))
+            self._rows.append((window, brokers, done[:, brokers]))
         self._before = so_far
-        self._window += 1
 
     def most_waiting(self, brokers: int) -> NDArray[np.int64]:
         """The most messages that waited at each broker."""
@@ -74,7 +63,7 @@ class StationWindows:
         done = np.concatenate([rows for _, _, rows in self._rows], axis=1)
         found = dict(zip(LOOKED_AT, done, strict=True))
         found |= {name: found[name].astype(np.int64) for name in _COUNTS}
-        seconds = np.diff(self._edges)[window]
+        seconds = np.diff(self.edges)[window]
         publications = found["served"] - found["control_served"]
         return {
             "window": window,

@@ -8,16 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.arrays import Columns
-from sim.brokers.statistics.traffic import BYTES_IN, BYTES_OUT, DELIVERED_HERE, RECEIVED, RELAYED, SENT, Traffic
+from sim.brokers.statistics.traffic import Traffic, traffic_columns
 
-_TRAFFIC = {
-    "received": RECEIVED,
-    "sent": SENT,
-    "delivered": DELIVERED_HERE,
-    "relayed": RELAYED,
-    "bytes_in": BYTES_IN,
-    "bytes_out": BYTES_OUT,
-}
 STATION = (
     "served",
     "queue_wait",
@@ -47,7 +39,7 @@ def load_table(traffic: Traffic, stations: Columns, selections: Columns, edges: 
     rows = np.zeros((len(every), counted.shape[1]), np.int64)
     rows[at] = counted
     table = {"window": window, "broker": broker, "users": users_hosted(selections, window, broker, np.asarray(edges))}
-    table |= {name: rows[:, column] for name, column in _TRAFFIC.items()}
+    table |= traffic_columns(rows)
     for name in STATION:
         if stations:
             table[name] = np.full(len(every), np.nan if name.endswith("wait") else 0, stations[name].dtype)

@@ -10,7 +10,16 @@ from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.statistics.ledger import CLIMBING, DELIVERED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
 from sim.brokers.statistics.records import Channel, Folds, Offloads, Statistics, Way, Ways
 from sim.brokers.statistics.tallies import count_key
-from sim.brokers.statistics.traffic import BYTES_IN, BYTES_OUT, DELIVERED_HERE, RECEIVED, RELAYED, SENT
+from sim.brokers.statistics.traffic import (
+    BYTES_IN,
+    BYTES_OUT,
+    COPIED_BYTES,
+    COPIES,
+    DELIVERED_HERE,
+    RECEIVED,
+    RELAYED,
+    SENT,
+)
 from sim.overlay.pair_times import time_between
 
 # columns of the counters per window
@@ -84,6 +93,13 @@ def count_message(here: int, there: int, size: int, relays: bool, first: int, st
     return count_key(statistics.links, key, 1, size)
 
 
+@inlined
+def count_copies(here: int, users: int, size: int, first: int, statistics: Statistics) -> None:
+    """Count the copies that a broker sends to its users, in a window whose rows begin at `first`."""
+    statistics.traffic[first + here, COPIES] += users
+    statistics.traffic[first + here, COPIED_BYTES] += users * size
+
+
 @kernel
 def is_full(delivered: int, sent: int, window: int, statistics: Statistics) -> bool:
     """Whether the hash tables would be more than half full with the new delays and links, or the window lacks rows."""
@@ -145,6 +161,8 @@ def record(way: Way, statistics: Statistics) -> None:
         delay = served - way.published
         tree_delay = served - way.rooted
         first = way.duplicate_at_broker.size == 0 or not way.duplicate_at_broker[i]
+        if counted:
+            count_copies(here, users, way.size, statistics.first_row[window], statistics)
         if not statistics.counts_users:
             users = 0
         delivered[1] += users
@@ -311,6 +329,8 @@ def offload_all(
             fails = keyed_uniform(channel.key, offloads.number[f], here) >= channel.probability
             outcome = pairs[OFFLOADED if fails else DELIVERED if arrival < horizon else IN_FLIGHT]
             delivered = not fails and arrival < horizon
+            if delivered and statistics.measured[w]:
+                count_copies(here, n, offloads.size[f], statistics.first_row[w], statistics)
             if delivered and not statistics.counts_users:
                 n = 0
             outcome[0] += 1

@@ -30,9 +30,15 @@ from sim.metrics import COUNTED, OURS, QUANTILES, MetricValue
 from sim.overlay.pair_times import PairTimes
 
 OffloadColumns = tuple[
-    NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], NDArray[np.int32]
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.int64],
+    NDArray[np.int32],
+    NDArray[np.int64],
 ]
-"""The first six of `Offloads`."""
+"""The first seven of `Offloads`."""
 
 
 class Details(NamedTuple):
@@ -126,6 +132,11 @@ class Recorder:
         return np.searchsorted(self.edges, times, side="right") - 1
 
     # -- publications
+
+    def publish(self, times: NDArray[np.float64], brokers: NDArray[np.int32], size: NDArray[Any]) -> None:
+        """Count publications (columns) that come to brokers from their users."""
+        counts = (times >= self.warm_up) & (times < self.horizon)
+        self.traffic.publish(self.windows(times[counts]), brokers[counts], size[counts].astype(np.int64))
 
     def record(self, ways: Ways) -> None:
         """Count finished publications."""

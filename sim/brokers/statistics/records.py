@@ -138,6 +138,7 @@ class Offloads(NamedTuple):
     rooted: NDArray[np.float64]
     window: NDArray[np.int64]
     root: NDArray[np.int32]
+    size: NDArray[np.int64]
     brokers: NDArray[np.int32]
     users: NDArray[np.int32]
     entry_from: NDArray[np.int64]

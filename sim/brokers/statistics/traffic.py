@@ -10,10 +10,24 @@ from numpy.typing import NDArray
 from sim.base.arrays import Columns
 from sim.brokers.statistics.tallies import Tallies
 
-# columns of a broker's counts
-RECEIVED, SENT, DELIVERED_HERE, RELAYED, BYTES_IN, BYTES_OUT = range(6)
-TRAFFIC_COLUMNS = 6
-_MOST_ROWS = 1 << 19  # rows that are kept for open windows
+# columns of what kernels count of a broker; bytes between brokers, and those of copies to users
+RECEIVED, SENT, DELIVERED_HERE, RELAYED, BYTES_IN, BYTES_OUT, COPIES, COPIED_BYTES = range(8)
+TRAFFIC_COLUMNS = 8
+# and beside them: publications that come from users, and their bytes
+PUBLISHED_HERE, PUBLISHED_BYTES = 8, 9
+_SHOWN = {
+    "received": (RECEIVED,),
+    "sent": (SENT,),
+    "delivered": (DELIVERED_HERE,),
+    "relayed": (RELAYED,),
+    "published": (PUBLISHED_HERE,),
+    "copies": (COPIES,),
+    "bytes_in": (BYTES_IN, PUBLISHED_BYTES),
+    "bytes_out": (BYTES_OUT, COPIED_BYTES),
+    "client_bytes_in": (PUBLISHED_BYTES,),
+    "client_bytes_out": (COPIED_BYTES,),
+}
+_MOST_ROWS = 1 << 19  # that are kept for windows that are open
 
 
 class Traffic:
@@ -31,13 +45,16 @@ class Traffic:
         self.first = np.full(windows, -1)
         self.in_use = lambda: np.empty(0, np.int64)
         self._open = 0
-        self._closed: list[
-            tuple[NDArray[np.int64], NDArray[np.int64]]
-        ] = []  # keys, window · brokers + broker, and rows
+        self._published = Tallies(1)  # publications and their bytes, by window · brokers + broker
+        self._closed: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []  # such keys, and rows
 
     def __len__(self) -> int:
         """How many brokers there are."""
         return self._brokers
+
+    def publish(self, windows: NDArray[np.int64], brokers: NDArray[np.int32], size: NDArray[np.int64]) -> None:
+        """Publications (columns) come to brokers from their users."""
+        self._published.add(np.stack([windows * self._brokers + brokers, np.ones_like(windows), size]))
 
     def open(self, window: int) -> None:
         """Create rows for a window that has none."""
@@ -60,13 +77,15 @@ class Traffic:
         starts = self.first[windows]
         rows = self.rows.reshape(-1, self._brokers, TRAFFIC_COLUMNS)[starts // self._brokers]
         which, brokers = np.nonzero(rows.any(axis=2))
-        self._closed.append((windows[which] * self._brokers + brokers, rows[which, brokers]))
+        self._closed.append((windows[which] * self._brokers + brokers, np.pad(rows[which, brokers], ((0, 0), (0, 2)))))
         self.rows[: self._open * self._brokers] = 0
         self.first[:], self._open = -1, 0
 
     def counted(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Windows and brokers, ascending, and their counts (rows, TRAFFIC_COLUMNS); ends the counting."""
+        """Windows and brokers, ascending, and what was counted there (rows, all columns); nothing more is counted."""
         self._close()
+        published, self._published = self._published.columns(), Tallies(1)
+        self._closed.append((published[0], np.pad(published[1:].T, ((0, 0), (TRAFFIC_COLUMNS, 0)))))
         keys, rows = (np.concatenate(parts) for parts in zip(*self._closed, strict=True))
         order = np.argsort(keys, kind="stable")
         keys, rows = keys[order], rows[order]
@@ -78,11 +97,16 @@ class Traffic:
         return windows, brokers, rows
 
     def by_broker(self) -> NDArray[np.int64]:
-        """The counts over all windows (brokers, TRAFFIC_COLUMNS)."""
+        """The same over all windows (brokers, all columns)."""
         _, brokers, rows = self.counted()
-        found = np.zeros((self._brokers, TRAFFIC_COLUMNS), np.int64)
+        found = np.zeros((self._brokers, rows.shape[1]), np.int64)
         np.add.at(found, brokers, rows)
         return found
+
+
+def traffic_columns(rows: NDArray[np.int64]) -> Columns:
+    """What was counted of brokers (rows, all columns), as columns of a table."""
+    return {name: rows[:, columns].sum(axis=1) for name, columns in _SHOWN.items()}
 
 
 def link_table(links: Tallies, brokers: int) -> Columns:

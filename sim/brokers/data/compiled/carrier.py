@@ -176,7 +176,7 @@ class CompiledCarrier:
                 self._recorder.open_window(int(state["stopped_at"]))
                 self._memory.use("traffic", self._recorder.statistics.traffic)
             elif code == st.LOOK:
-                self._memory.look(self._memory.windows.next)
+                self._memory.look(float(state["look_at"]), self._arena)
             else:
                 return code
 
@@ -235,8 +235,9 @@ class CompiledCarrier:
         self._trace_hops()
         self._close_publications(held)
         if self._fabric.transmission is not None:
-            self._fabric.transmission.take(self._arena.links, arrays["lines"])
-        self._memory.look(horizon)
+            keys = self._memory.link_keys(self._arena)
+            self._fabric.transmission.take(keys, arrays["lines"][: len(keys)], arrays["ports"])
+        self._memory.look(horizon, self._arena)
         close_servers(self._memory.states, arrays["servers"], arrays["messages"], arrays["in_service"], horizon)
         servers = arrays["servers"] if self._state["takes_time"] else arrays["servers"][:0]
         return StationRecord(self._memory.windows, *(servers[name] for name in StationRecord.measured()))

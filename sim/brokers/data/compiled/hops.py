@@ -174,6 +174,13 @@ def deliver(state: Item, flight: Item, position: int, depth: int, arrived: float
     tally_at(state.tallies, position).delivered += 1
     window.delivered_brokers += 1
     window.tree_hops += depth
+    if window.measured:
+        traffic = traffic_at(state.traffic, first_row_of(state, number) + place.broker)
+        traffic.delivered += 1
+        traffic.copies += users
+        traffic.copied_bytes += users * flight.size
+        largest = real_at(state.maxima, 0)
+        largest.value = max(largest.value, delay)
     if state.hands_over:
         _hand_over(state, flight, int(place.broker), arrived)
         users = 0
@@ -190,7 +197,3 @@ def deliver(state: Item, flight: Item, position: int, depth: int, arrived: float
     if direct > 0.0:
         window.stretched += 1
         _add(state, number, rk.STRETCH, (arrived - flight.published) / direct)
-    if window.measured:
-        traffic_at(state.traffic, first_row_of(state, number) + place.broker).delivered += 1
-        largest = real_at(state.maxima, 0)
-        largest.value = max(largest.value, delay)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 
-from sim.base.arrays import Item
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.base.arrays import Item, Items
 from sim.base.compiled import inlined, kernel
 from sim.base.randomness_kernels import keyed_normal, keyed_uniform
 from sim.brokers.data.compiled.calendar import schedule
@@ -42,50 +45,49 @@ def _arrival(state: Item, start: float, publication: int, here: int, there: int,
 
 
 @inlined
-def _fits(state: Item, line: Item, here: int, size: int) -> bool:
-    """Whether a message of `size` bytes may wait for its link, as in `Transmission.fits`."""
-    if not state.buffers:
-        return True
-    now = state.now
+def _proceed(state: Item, line: Item, now: float) -> None:
+    """What was to be sent by now waits no longer."""
     while line.waiting > 0 and wait_at(state.waits, line.first).start <= now:
         number = line.first
         wait = wait_at(state.waits, number)
         line.first = wait.next
         line.waiting -= 1
         line.waiting_bytes -= wait.size
+        line.sent_until = wait.end
         wait.next, state.free_wait = state.free_wait, number
         state.free_waits += 1
+
+
+@inlined
+def _fits(state: Item, line: Item, here: int, size: int) -> bool:
+    """Whether a message of `size` bytes may wait for its link, as in `Transmission.fits`."""
+    now = state.now
     if max(port_at(state.ports, here).out, line.free) <= now:
         return True
     fits = (state.buffer < 0 or line.waiting < state.buffer) and (
         state.buffer_bytes < 0 or line.waiting_bytes + size <= state.buffer_bytes
     )
-    if not fits and now >= state.warm_up:
-        line.dropped += 1
+    line.dropped += int(not fits)
     return bool(fits)
 
 
-@kernel
-def _wait(state: Item, line: Item, start: float, size: int) -> None:
-    """Record a message that waits for the link until `until`; there is a free record."""
+@inlined
+def _wait(state: Item, line: Item, start: float, end: float, size: int) -> None:
+    """A message waits for the link until it is sent; there is a free record for it."""
     number = state.free_wait
     wait = wait_at(state.waits, number)
     state.free_wait = wait.next
     state.free_waits -= 1
-    wait.start, wait.size, wait.next = start, size, NONE
+    wait.start, wait.end, wait.size, wait.next = start, end, size, NONE
     if line.waiting == 0:
-        line.first = number
+        line.first, line.sent_until = number, line.free
     else:
         wait_at(state.waits, line.last).next = number
     line.last = number
     line.waiting += 1
     line.waiting_bytes += size
-
-
-@kernel
-def _measured(state: Item, time: float) -> float:
-    """The time that is measured which is nearest to a time (s)."""
-    return max(min(time, float(state.horizon)), float(state.warm_up))
+    line.most_waiting = max(line.most_waiting, line.waiting)
+    line.waited += start - state.now
 
 
 @kernel
@@ -93,30 +95,44 @@ def _transmit(state: Item, number: int, publication: int, here: int, there: int,
     """Send a message over a link that may be busy, have a full buffer, or lose it; returns what became of it."""
     message, now = message_at(state.messages, number), state.now
     size, line = flight_at(state.flights, message.flight).size, line_at(state.lines, hop.link)
-    if not _fits(state, line, here, size):
+    along = out = 0.0
+    if state.bandwidth > 0.0:
+        along = size / state.bandwidth
+        if line.clear <= now:
+            line.clear, line.since, line.squares = now, now, 0.0
+        line.clear += along
+        line.squares += along * along
+    if state.interface > 0.0:
+        out = size / state.interface
+        port = port_at(state.ports, here)
+        if port.out_clear <= now:
+            port.out_clear, port.out_since, port.out_squares = now, now, 0.0
+        port.out_clear += out
+        port.out_squares += out * out
+    _proceed(state, line, now)
+    if state.buffers and not _fits(state, line, here, size):
         return FULL
     start = last = now
     if state.interface > 0.0:
         port = port_at(state.ports, here)
         start = max(start, port.out)
-        last = start + size / state.interface
+        last = start + out
         port.out = last
     if state.bandwidth > 0.0:
         start = max(start, line.free)
-        last = max(start + size / state.bandwidth, last)
-        line.free = last
-    if start > now and state.buffers:
-        _wait(state, line, start, size)
-    if now >= state.warm_up:
-        line.sent += 1
-        line.waited += start - now
-    line.busy += _measured(state, last) - _measured(state, start)
+        last = max(start + along, last)
+    if start > now:
+        _wait(state, line, start, last, size)
+    line.free = last
+    line.messages += 1
+    line.bytes += size
+    line.busy += last - start
     first = _arrival(state, start, publication, here, there, hop)
     message.arrived = first + (last - start)
     if state.jitter > 0.0:
         real_at(state.last_arrival, hop.link).value = message.arrived
     if state.loss > 0.0 and keyed_uniform(state.loss_key, publication, here * state.brokers + there) < state.loss:
-        line.lost += int(now >= state.warm_up)
+        line.lost += 1
         return LOST_ON_LINK
     if state.interface > 0.0:
         message.kind += COMING
@@ -129,13 +145,41 @@ def _transmit(state: Item, number: int, publication: int, here: int, there: int,
 @kernel
 def come_in(state: Item, number: int) -> None:
     """The beginning of a message has arrived at its destination's interface, as in `Transmission`."""
-    message = message_at(state.messages, number)
+    message, now = message_at(state.messages, number), state.now
     message.kind -= COMING
     port = port_at(state.ports, position_at(state.positions, message.position).broker)
-    size = flight_at(state.flights, message.flight).size
-    message.arrived = max(max(state.now, port.come) + size / state.interface, message.arrived)
+    takes = flight_at(state.flights, message.flight).size / state.interface
+    if port.in_clear <= now:
+        port.in_clear, port.in_since, port.in_squares = now, now, 0.0
+    port.in_clear += takes
+    port.in_squares += takes * takes
+    message.arrived = max(max(now, port.come) + takes, message.arrived)
     port.come = message.arrived
     schedule(state, number, message.arrived)
+
+
+@kernel
+def end_window(states: Items, now: float, done: NDArray[np.float64]) -> None:
+    """A window ends now (s): what links did in it, as in `Line.look`; `done` (links, LINK_COLUMNS)."""
+    state = states[0]
+    for i in range(len(done)):
+        line = line_at(state.lines, i)
+        _proceed(state, line, now)
+        until = line.sent_until if line.waiting > 0 else line.free
+        busy, waited, number = max(until - now, 0.0), 0.0, line.first
+        for _ in range(line.waiting):
+            wait = wait_at(state.waits, number)
+            busy += wait.end - wait.start
+            waited += wait.start - now
+            number = wait.next
+        done[i, 0], done[i, 1], done[i, 2], done[i, 3] = line.messages, line.bytes, line.dropped, line.lost
+        done[i, 4], done[i, 5] = line.most_waiting, line.waited
+        done[i, 6] = line.busy_ahead + line.busy - busy
+        done[i, 7] = line.waited_ahead + line.waited - waited
+        line.busy_ahead, line.waited_ahead = busy, waited
+        line.messages = line.bytes = line.dropped = line.lost = 0
+        line.busy = line.waited = 0.0
+        line.most_waiting = line.waiting
 
 
 @inlined

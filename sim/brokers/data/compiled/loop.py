@@ -163,7 +163,7 @@ def _wants(state: Item) -> int:
     """The reason to stop because room is lacking, if any."""
     if state.free_messages < state.most_children or state.free_flights == 0:
         return GROW
-    if state.buffers and state.free_waits < state.most_children:
+    if state.limited and state.free_waits < state.most_children:
         return GROW
     if 2 * (state.delay_keys + 1) > state.delay_slots:
         return EMPTY_DELAYS

@@ -12,12 +12,15 @@ from sim.brokers.data.compiled import state as st
 from sim.brokers.data.compiled.arena import Arena, longer
 from sim.brokers.data.compiled.calendar import NO_BUCKET
 from sim.brokers.data.compiled.departures import Departing, line_up
+from sim.brokers.data.compiled.lines import end_window
 from sim.brokers.data.compiled.records import CELL, FLOAT, HEAPED, PENDING, PORT, SENDING
 from sim.brokers.fabric.fabric import Fabric
+from sim.brokers.fabric.link_windows import LINK_COLUMNS
 from sim.brokers.fabric.outages import Outages
 from sim.brokers.fabric.service import relative_to_mean, spread_of
 from sim.brokers.fabric.station_windows import LOOKED_AT, StationWindows
 from sim.brokers.fabric.transmission import Transmission
+from sim.brokers.fabric.window_ends import WindowEnds
 from sim.brokers.statistics.deliveries import DeliveryBuffer
 from sim.brokers.statistics.recorder import Recorder
 
@@ -62,8 +65,13 @@ class Memory:
         self._use_reals("relative", relative)
         self._use_reals("shares", shares)
         self.state["shares_many"] = len(shares)
-        self.windows = StationWindows(recorder.edges, recorder.measured)
-        self.state["look_at"] = self.windows.next if self.state["takes_time"] else np.inf
+        self.windows, self._ends = (
+            StationWindows(recorder.edges, recorder.measured),
+            WindowEnds(recorder.edges, recorder.measured),
+        )
+        self._transmission, self._link_keys = fabric.transmission, np.empty(0, np.int64)
+        looks = self.state["takes_time"] or fabric.transmission is not None
+        self.state["look_at"] = self._ends.next if looks else np.inf
         self._grow_messages(1 << 10)
         self._grow_flights(1 << 10)
         if fabric.transmission is not None:
@@ -162,7 +170,7 @@ class Memory:
             more = max(len(arrays["cells"]), int(state["most_cells"]))
             self.use("cells", np.concatenate([arrays["cells"], np.zeros(more, CELL)]))
             state["cells_room"] += more
-        if state["buffers"] and state["free_waits"] < state["most_children"]:
+        if state["limited"] and state["free_waits"] < state["most_children"]:
             more = max(len(arrays["waits"]), int(state["most_children"]))
             self._with_free("waits", more, "free_wait", "next")
             state["free_waits"] += more
@@ -176,10 +184,20 @@ class Memory:
         found: NDArray[np.int64] = self.arrays["flights"]["window"][messages["flight"][carrying]].astype(np.int64)
         return found
 
-    def look(self, now: float) -> None:
-        """End a window now (s): keep what servers did in it, as in `Server.look`."""
-        if not self.state["takes_time"]:
-            return
+    def look(self, now: float, arena: Arena) -> None:
+        """A window ends now (s): keep what servers and links did in it."""
+        if self.state["takes_time"]:
+            self._look_at_servers(now)
+        if self._transmission is not None:
+            keys = self.link_keys(arena)
+            done = np.empty((len(keys), len(LINK_COLUMNS)))
+            end_window(self.states, now, done)
+            self._transmission.windows.look(keys, done)
+        self._ends.end()
+        self.state["look_at"] = self._ends.next
+
+    def _look_at_servers(self, now: float) -> None:
+        """Keep what servers did in a window, as in `Server.look`."""
         servers = self.arrays["servers"]
         since, waiting = np.maximum(now - servers["since"], 0.0), servers["controls"] + servers["waiting"]
         busy = servers["busy"] + servers["serving"] * since
@@ -187,7 +205,13 @@ class Memory:
         so_far = {name: servers[name] for name in LOOKED_AT} | {"busy": busy, "waiting_area": area}
         self.windows.look(np.array([so_far[name] for name in LOOKED_AT], np.float64))
         servers["most_waiting"] = waiting
-        self.state["look_at"] = self.windows.next
+
+    def link_keys(self, arena: Arena) -> NDArray[np.int64]:
+        """The links (source · brokers + destination) by their numbers."""
+        if len(self._link_keys) < len(arena.links):
+            pairs = np.array(list(arena.links), np.int64)
+            self._link_keys = pairs[:, 0] * int(self.state["brokers"]) + pairs[:, 1]
+        return self._link_keys
 
     def hand_over(self, arena: Arena, deliveries: DeliveryBuffer) -> None:
         """Pass on what brokers have served, after what the best-effort channel has taken so far."""

@@ -139,25 +139,37 @@ SERVER = np.dtype(
 LINE = np.dtype(
     [
         ("free", "f8"),
+        ("clear", "f8"),
+        ("squares", "f8"),
         ("busy", "f8"),
-        ("waited", "f8"),
-        ("sent", "i8"),
-        ("dropped", "i8"),
-        ("lost", "i8"),
-        ("waiting", "i8"),
-        ("waiting_bytes", "i8"),
+        ("since", "f8"),
+        ("bytes", "i8"),
+        ("messages", "i4"),
+        ("waiting", "i4"),
         ("first", "i4"),  # that waits
         ("last", "i4"),
+        # what is reached for less often
+        ("waited", "f8"),
+        ("sent_until", "f8"),
+        ("waiting_bytes", "i8"),
+        ("busy_ahead", "f8"),
+        ("waited_ahead", "f8"),
+        ("most_waiting", "i4"),
+        ("dropped", "i4"),
+        ("lost", "i4"),
     ],
     align=True,
 )
-"""One direction of a link: the values of `sim.brokers.fabric.transmission.Line`, and the messages waiting for it."""
+"""A direction of a link: the numbers of `sim.brokers.fabric.transmission.Line` and its Backlog, and what waits for it."""
 
-WAIT = np.dtype([("start", "f8"), ("size", "i8"), ("next", "i4")], align=True)
-"""A message that waits for its link: when (s) it will be sent, and its bytes."""
+WAIT = np.dtype([("start", "f8"), ("end", "f8"), ("size", "i8"), ("next", "i4")], align=True)
+"""A message that waits for its link: when (s) it will be sent, from and until, and its bytes."""
 
-PORT = np.dtype([("out", "f8"), ("come", "f8")])
-"""A broker's interface: when (s) it is free for outgoing and for incoming messages."""
+PORT = np.dtype(
+    [("out", "f8"), ("come", "f8")]
+    + [(f"{way}_{name}", "f8") for way in ("out", "in") for name in ("clear", "since", "squares")]
+)
+"""A broker's interface: when (s) it is free for what goes out, and for what comes in; and the Backlog of each."""
 
 SENDING = np.dtype([("time", "f8"), ("broker", "i4")], align=True)
 """When a message was sent (s), and by whom; where hops are traced, or something may fail."""
@@ -241,7 +253,11 @@ WINDOW = np.dtype(
 """The counts of a window, which `closing.count_windows` adds to the statistics."""
 
 TRAFFIC = np.dtype(
-    [(name, "i8") for name in ("received", "sent", "delivered", "relayed", "bytes_in", "bytes_out")], align=True
+    [
+        (name, "i8")
+        for name in ("received", "sent", "delivered", "relayed", "bytes_in", "bytes_out", "copies", "copied_bytes")
+    ],
+    align=True,
 )
 """The traffic of a broker in a window: the columns of `sim.brokers.statistics.traffic.Traffic`."""
 

@@ -47,8 +47,9 @@ class TopicReports:
         slots = np.array([arena.current[version].slot for version in versions.tolist()])
         root = arena.slots["root"][slots][entry]
         columns = left["number"], entry, left["published"], left["time"], left["window"], root
-        self._recorder.offload(columns, [due.offloaded for due in dues], [due.audience for due in dues])
-        self._memory.use("traffic", self._recorder.statistics.traffic)  # may have moved since
+        size = self._publications.size[left["number"]].astype(np.int64)
+        self._recorder.offload((*columns, size), [due.offloaded for due in dues], [due.audience for due in dues])
+        self._memory.use("traffic", self._recorder.statistics.traffic)  # which may have moved
 
     def close(self, held: list[int]) -> None:
         """Count what is in transit at the end, or held back (numbers), and what the loop has counted."""
