@@ -10,7 +10,19 @@ from typing import Any
 
 import numpy as np
 import tiny
-from test_against_oracle import GRAIN, MEASURED, MESHES, RENDEZVOUS, Case, built, matrix, random_clients, random_links
+from oracles.faults import CRASH, CUT, LOSS, MEND, RESTART, SLOW
+from test_against_oracle import (
+    GRAIN,
+    MEASURED,
+    MESHES,
+    RENDEZVOUS,
+    Case,
+    built,
+    matrix,
+    random_clients,
+    random_faults,
+    random_links,
+)
 from test_offloading import KEY, Drawn
 from test_reconfiguration import PAYS, Shuffle
 
@@ -69,6 +81,25 @@ def generated(seed: int, kind: str | None = None) -> Generated:
         _process(rng) if case.geometry == "chord" and rng.random() < 0.95 else None,
         rng.random() < 0.5,
     )
+
+
+def faulty(seed: int) -> Generated:
+    """A network of this number without content, in which brokers crash and links are cut.
+
+    In three quarters of them much waits, in two thirds hops take longer, and half of those that could have no reconfiguration.
+    """
+    rng = random.Random(f"faults {seed}")
+    made = generated(seed, rng.choice(("tree", "tree", "tree", "flood")))
+    case = made.case
+    if rng.random() < 3 / 4:
+        case = replace(
+            case, service=("exponential", rng.choice((1, 2)) * GRAIN), load={}, queue=rng.choice((None, 2, 5))
+        )
+    if rng.random() < 2 / 3:
+        case = replace(case, delay=[[4 * time for time in row] for row in case.delay])
+    timed, loss = case.service[0] != "none", case.lines.get("loss", 0.0)
+    case = replace(case, faults=random_faults(rng, case.brokers, case.horizon, timed, loss))
+    return replace(made, case=case, process=made.process if rng.random() < 0.5 else None)
 
 
 def _case(rng: random.Random, kind: str, seed: int) -> Case:
@@ -297,6 +328,8 @@ def watched(network: Network) -> Counter[str]:
     control.enact, engine.when_idle, engine.when_rooted = enacted, idle, rooted
     for server in network.servers:
         _watch_control(server, seen)
+    if network.setting.faults is not None:
+        _watch_faults(network, seen)
     network.run()
     metrics = network.metrics()
     offloads, carries_content = network.offloading is not None, network.workload.content is not None
@@ -315,6 +348,11 @@ def watched(network: Network) -> Counter[str]:
             "lost while joining": metrics["lost_joining"],
             "lost to users": (metrics["lost_slow_client"] or 0) + (metrics["lost_disconnected"] or 0),
             "delivered": metrics["delivered"],
+            "reconnections": metrics["reconnections"],
+            "reconnections at a limited rate": network.setting.reconnect.connection_rate is not None
+            and metrics["reconnections"],
+            "lost in crashes": metrics["lost_crashed"],
+            "lost by cuts": metrics["lost_partitioned"],
         }
     )
 
@@ -331,6 +369,36 @@ def _watch_control(server: Server, seen: Counter[str]) -> None:
         return oldest()
 
     server.accept, server._oldest = accepted, dropped
+
+
+def _watch_faults(network: Network, seen: Counter[str]) -> None:
+    engine, outages, users = network.engine, network._fabric.outages, network.users
+    fail, stops, enact, schedule = engine.fail, outages.stops, users.enact, network.setting.faults
+
+    def failed(broker: int) -> Any:
+        if network.servers:
+            server = network.servers[broker]
+            seen["crashes with publications waiting"] += any(not message.control for message in server._queue)
+            seen["crashes with publications in service"] += any(not message.control for message in server._serving)
+        seen["crashes with joins under way"] += network.control._pending > 0
+        seen["crashes while brokers change places"] += network._protocol is not None and network._protocol.running
+        return fail(broker)
+
+    def stopped(here: int, there: int) -> str | None:
+        cause = stops(here, there)
+        seen["cuts with copies on the link"] += cause == "partitioned"
+        return cause
+
+    def enacted(changing: list[int], moving: list[int]) -> None:
+        events, movements = network.workload.subscription_events, network.workload.movements
+        seen["changes of absent users"] += bool((users.host[events.user[changing]] < 0).any())
+        seen["movements of absent users"] += bool((users.host[movements.user[moving]] < 0).any())
+        enact(changing, moving)
+
+    engine.fail, outages.stops, users.enact = failed, stopped, enacted
+    rows = list(zip(schedule.action.tolist(), schedule.other.tolist(), strict=True))
+    seen["partitions"] = (CUT, -1) in rows
+    seen["loss"], seen["slow"] = schedule.has(LOSS), schedule.has(SLOW)
 
 
 # -- what tells two runs apart
@@ -403,6 +471,7 @@ PLAIN = {
     "hops": None,
     "lines": {},
     "clients": {},
+    "faults": {},
 }
 """What a case may do without."""
 
@@ -423,6 +492,8 @@ def _smaller(made: Generated) -> Iterator[Generated]:
     for name in ("publications", "changes", "movements"):
         for rows in _fewer(getattr(case, name)):
             yield replace(made, case=replace(case, **{name: rows}))
+    for rows in _fewer_faults(case.faults.get("rows", [])):
+        yield replace(made, case=replace(case, faults={**case.faults, "rows": rows}))
     for user, topics in enumerate(case.wants):
         for topic in topics:
             fewer = [topics_of - {topic} if who == user else topics_of for who, topics_of in enumerate(case.wants)]
@@ -436,6 +507,19 @@ def _fewer(rows: list[Any]) -> Iterator[list[Any]]:
         for start in range(0, len(rows), length):
             yield rows[:start] + rows[start + length :]
         length //= 2
+
+
+def _fewer_faults(rows: list[Any]) -> Iterator[list[Any]]:
+    """Without some faults; what begins and what ends goes together."""
+    lasting: dict[Any, list[Any]] = {}
+    for row in rows:
+        _, what, target, other, _ = row
+        lasting.setdefault(
+            ("down" if what in (RESTART, CRASH) else "cut" if what in (MEND, CUT) else what, target, other), []
+        ).append(row)
+    pairs = [own[first : first + 2] for own in lasting.values() for first in range(0, len(own), 2)]
+    for fewer in _fewer(pairs):
+        yield sorted(row for pair in fewer for row in pair)
 
 
 def written(made: Generated) -> str:

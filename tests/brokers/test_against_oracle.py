@@ -26,6 +26,7 @@ from sim.base.randomness import Streams, exponential, gamma, normal, uniform
 from sim.brokers.fabric.transmission import LinkSetting
 from sim.brokers.network import Network, NetworkSetting
 from sim.brokers.users.legs import ClientSetting, Speed
+from sim.brokers.users.reconnect import ReconnectSetting
 from sim.files.inputs import File
 from sim.overlay.broadcast import Broadcast
 from sim.overlay.chord import Chord, hashed
@@ -42,6 +43,7 @@ from sim.overlay.topic_connected.geometry import TopicConnected
 from sim.policies.selection.fixed import StaticSelection
 from sim.policies.selection.similarity import SimilaritySelection
 from sim.policies.views import SelectionSetting
+from sim.workloads.faults.schedule import FaultSchedule
 from sim.workloads.format.workload import Workload
 
 GRAIN = 0.25  # s: changes, publications, hops and services share a coarse grid, so that ties are frequent
@@ -135,9 +137,9 @@ def random_faults(rng: random.Random, brokers: int, horizon: float, slows: bool,
     """Whatever may fail, at times that are mostly on the grid, and how users reconnect; `slows`: services may take longer."""
     grain = rng.choice((GRAIN, GRAIN, 0.1))
 
-    def spans(most: int) -> list[tuple[float, float]]:
+    def spans(most: int, least: int = 0) -> list[tuple[float, float]]:
         """When something lasts, mostly not for long."""
-        starts = [grain * rng.randrange(int(horizon / grain)) for _ in range(rng.randint(0, most))]
+        starts = [grain * rng.randrange(int(horizon / grain)) for _ in range(rng.randint(least, most))]
         return [(start, start + grain * rng.choice((1, 1, 2, 4, 8, 30))) for start in starts]
 
     def levels(spans: list[tuple[float, float]], values: list[float], together: Any, level: float) -> Any:
@@ -154,13 +156,13 @@ def random_faults(rng: random.Random, brokers: int, horizon: float, slows: bool,
             rows.append((time, CRASH if down else RESTART, broker, -1, 0.0))
         for time, factor in levels(lasting := spans(rng.choice((0, 1)) * slows), [3.0] * len(lasting), math.prod, 1.0):
             rows.append((time, SLOW, broker, -1, factor))
-    pairs = [sorted(rng.sample(range(brokers), 2)) for _ in range(rng.randrange(6))] if brokers > 1 else []
-    sides = [[rng.random() < 0.5 for _ in range(brokers)] for _ in range(rng.choice((0, 1, 2)))]
+    pairs = [sorted(rng.sample(range(brokers), 2)) for _ in range(rng.randrange(9))] if brokers > 1 else []
+    sides = [[rng.random() < 0.5 for _ in range(brokers)] for _ in range(rng.choice((0, 1, 2, 3)))]
     cuts = [(one, other) for one, other in dict.fromkeys(map(tuple, pairs))] + [
         (side, -1) for side in range(len(sides))
     ]
     for target, other in cuts:
-        for time, cut in levels(lasting := spans(3), [1.0] * len(lasting), bool, 0.0):
+        for time, cut in levels(lasting := spans(5, 2), [1.0] * len(lasting), bool, 0.0):
             rows.append((time, CUT if cut else MEND, target, other, 0.0))
     if rng.random() < 0.5:
         lasting = spans(3)
@@ -176,7 +178,7 @@ def random_faults(rng: random.Random, brokers: int, horizon: float, slows: bool,
         "wait": rng.choice((GRAIN, 0.3, 1.0)),
         "longest": rng.choice((GRAIN, 2.0, 60.0)),
         "jitter": rng.choice((0.0, 0.5, 1.0)),
-        "rate": rng.choice((None, None, 1.0, 4.0, 10.0)),
+        "rate": rng.choice((None, 1.0, 4.0, 10.0, 20.0)),
     }
 
 
@@ -406,6 +408,8 @@ def built(case: Case, world: Workload | None = None, **setting: Any) -> Network:
             regions=None if case.regions is None else np.array(case.regions),
             links=LinkSetting(**case.lines),
             clients=ClientSetting(**case.clients),
+            faults=schedule(case) if case.faults else None,
+            reconnect=reconnect(case),
             **tiny.with_stations(
                 {
                     "service": case.service[0],
@@ -418,6 +422,30 @@ def built(case: Case, world: Workload | None = None, **setting: Any) -> Network:
         ),
         world,
         Streams(case.seed),
+    )
+
+
+def schedule(case: Case) -> FaultSchedule:
+    """What fails, in columns."""
+    time, action, target, other, value = zip(*case.faults["rows"], strict=True) if case.faults["rows"] else ((),) * 5
+    return FaultSchedule(
+        np.array(time, np.float64),
+        np.array(action, np.int8),
+        np.array(target, np.int32),
+        np.array(other, np.int32),
+        np.array(value, np.float64),
+        np.array(case.faults["sides"], np.bool_).reshape(-1, case.brokers),
+    )
+
+
+def reconnect(case: Case) -> ReconnectSetting:
+    """How users reconnect."""
+    given = {name: value for name, value in case.faults.items() if name in ("detection", "wait", "longest", "jitter")}
+    return ReconnectSetting(
+        to="same" if case.faults.get("same", True) else "policy",
+        backoff="exponential" if case.faults.get("exponential", True) else "fixed",
+        connection_rate=case.faults.get("rate"),
+        **given,
     )
 
 
@@ -662,8 +690,9 @@ def compare(case: Case) -> oracle.Network:
     truth = expected(case)
     compare_messages(network, flights, truth)
     assert trees == [*truth.looks, [truth.tree(topic) for topic in range(case.topics)]]
-    compare_metrics(network.metrics(), oracle.metrics(truth, case.warm_up, case.horizon))
-    compare_windows(network.recorder.timeseries(), truth)
+    metrics = faults_oracle.metrics if case.faults else oracle.metrics
+    compare_metrics(network.metrics(), metrics(truth, case.warm_up, case.horizon))
+    compare_windows(network.recorder.timeseries(), truth, metrics)
     compare_delays(network, truth)
     compare_brokers(network, case, truth)
     compare_load(network, case, truth)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from generated import Generated, difference, generated, network, shrunk, watched, written
+from generated import Generated, difference, faulty, generated, network, shrunk, watched, written
 from test_folded import with_plane
 
 from sim.base.randomness import Streams
@@ -20,6 +20,7 @@ from sim.simulation import build, prepare_workload
 
 CASES, MORE = 150, 1500
 BARRIERS_AT_ONCE = 5108  # both of them end with a publication that is lost on its way up
+FAULTY, ALL_FAULTY = 75, 2000  # cases in which something fails
 HOURS = 2 * 3600.0
 HARD = (
     "queues that fill",
@@ -31,6 +32,19 @@ HARD = (
     "content",
 )
 """What at least a third of all cases each have, as their runs show."""
+FAILS = (
+    "crashes with publications waiting",
+    "crashes with publications in service",
+    "crashes with joins under way",
+    "cuts with copies on the link",
+    "changes of absent users",
+    "movements of absent users",
+    "reconnections at a limited rate",
+    "partitions",
+    "loss",
+    "slow",
+)
+"""Likewise, where something fails."""
 
 
 def differs(made: Generated, **setting: bool) -> str | None:
@@ -91,6 +105,35 @@ def test_hop_times_that_are_computed_from_places_are_the_same(seed: int) -> None
         networks.append(Network(setting, one.workload, Streams(seed)))
         networks[-1].run()
     assert difference(*networks) is None
+
+
+@pytest.mark.parametrize(
+    ("first", "cases"),
+    [(0, FAULTY), pytest.param(FAULTY, ALL_FAULTY - FAULTY, marks=pytest.mark.long)],
+    ids=["few", "many"],
+)
+def test_a_third_of_the_cases_in_which_something_fails_each_have_what_is_hard(first: int, cases: int) -> None:
+    tally: Counter[str] = Counter()
+    for seed in range(first, first + cases):
+        tally.update(what for what, times in watched(network(faulty(seed), "events")).items() if times)
+    assert min(tally[what] for what in FAILS) >= cases / 3, tally
+    assert min(tally["floods"], tally["offloading"], tally["crashes while brokers change places"]) >= cases / 8, tally
+
+
+@pytest.mark.parametrize("seed", range(FAULTY))
+def test_all_tables_and_metrics_are_the_same_bytes_whatever_fails(seed: int) -> None:
+    assert_same_bytes(faulty(seed))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(FAULTY, ALL_FAULTY))
+def test_all_tables_and_metrics_are_the_same_bytes_in_many_cases_whatever_fails(seed: int) -> None:
+    assert_same_bytes(faulty(seed))
+
+
+@pytest.mark.parametrize("seed", range(0, FAULTY, 5))
+def test_traces_are_the_same_hop_by_hop_whatever_fails(seed: int) -> None:
+    assert_same_bytes(faulty(seed), trace=1.0)
 
 
 SHIPPED = Path(__file__).parents[2] / "scenarios"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import count
+
+CRASH = 0.5  # after what may be sent at that instant, before what comes
 
 
 @dataclass
@@ -56,9 +58,12 @@ class Coming:
 
 
 class User:
-    """Runs at once: what becomes of each is written into `comings`; `cut_off` is when the user was."""
+    """Runs at once: what becomes of each is written into `comings`; `cut_off` is when the user was. What waits when its broker crashes
+    is lost; what may be sent then has been sent before."""
 
-    def __init__(self, clients: Clients, user: int, comings: list[Coming], horizon: float) -> None:
+    def __init__(
+        self, clients: Clients, user: int, comings: list[Coming], horizon: float, crashes: Iterable[float] = ()
+    ) -> None:
         self.clients, self.user, self.way, self.horizon = clients, user, clients.way(user), horizon
         self.waiting: deque[Coming] = deque()
         self.acknowledged: list[float] = []  # when those that were sent are
@@ -66,13 +71,17 @@ class User:
         self.cut_off: list[float] = []
         self.waited = False
         order = count()
-        self.heap: list[tuple[float, int, int, Coming | None]] = []
+        self.heap: list[tuple[float, float, int, Coming | None]] = []
         self.push = lambda time, rank, coming: heapq.heappush(self.heap, (time, rank, next(order), coming))
         for coming in sorted(comings, key=lambda coming: (coming.served, coming.number)):
             self.push(coming.served, 1, coming)
+        for time in crashes:
+            self.push(time, CRASH, None)
         while self.heap and self.heap[0][0] <= horizon:
-            now, _, _, come = heapq.heappop(self.heap)
-            if come is not None:
+            now, rank, _, come = heapq.heappop(self.heap)
+            if rank == CRASH:
+                self.lose()
+            elif come is not None:
                 self.come(come, now)
             while self.waiting and self.may_send(now):
                 self.send(self.waiting.popleft(), now)
@@ -92,10 +101,8 @@ class User:
             self.waiting.append(coming)
             self.waited = True
         elif clients.overflow == "disconnect":
-            for lost in (*self.waiting, coming):
-                lost.fate = "disconnected"
-            self.waiting.clear()
-            self.acknowledged = []
+            coming.fate = "disconnected"
+            self.lose()
             self.cut_off.append(now)
             self.away_until = now + clients.reconnect_after
         else:
@@ -105,6 +112,13 @@ class User:
                     self.waiting.append(coming)
                     return
             coming.fate = "slow_client"
+
+    def lose(self) -> None:
+        """The connection is over: the next one begins with nothing that waits, and nothing on its way."""
+        for lost in self.waiting:
+            lost.fate = "disconnected"
+        self.waiting.clear()
+        self.acknowledged = []
 
     def fits(self, coming: Coming) -> bool:
         bound, most = self.clients.buffer, self.clients.buffer_bytes

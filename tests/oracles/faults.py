@@ -107,6 +107,7 @@ class Network(network.Network):
                 self.slow[target] = value
             else:
                 self.cut(self.between(target, other), +1 if what == CUT else -1)
+        self.relinking += [self.now] * self.adjust()
         self.note_hosting()
 
     # -- brokers
@@ -154,7 +155,6 @@ class Network(network.Network):
             if node in self.joined[topic]:
                 self.leaving += [self.now] * self.messages(topic, node)
                 self.enact(topic, node, -1)
-        self.relinking += [self.now] * self.adjust()
         for arrive in self.asleep.pop(broker, []):
             self.seen["control messages that slept"] += 1
             arrive()
@@ -258,6 +258,9 @@ class Network(network.Network):
 
     # -- users
 
+    def crashes_on(self, user: int) -> list[float]:
+        return [time for time, who, _, to in self.decisions if who == user and to < 0]
+
     def publish(self, number: int) -> None:
         """What is published where no broker is up enters nowhere."""
         publisher = self.world.publications[number][2]
@@ -343,13 +346,9 @@ def metrics(truth: Network, since: float, until: float) -> dict[str, float | int
     def seconds(spans: list[tuple[float, float]]) -> float:
         return sum(max(min(end, until) - max(start, since), 0.0) for start, end in spans)
 
-    kept = {n for n in truth.origin if since <= truth.world.publications[n][0] < until}
-    lost = Counter(cause for (number, _), cause in truth.lost.items() if number in kept)
     connected = [row for row in truth.connected if since <= row[0] < until]
     return {
         **network.metrics(truth, since, until),
-        "lost_crashed": lost["crashed"],
-        "lost_partitioned": lost["partitioned"],
         "crashes": count(truth.crashes),
         "broker_availability": 1 - seconds(truth.outages) / ((until - since) * len(truth.brokers)),
         "connection_attempts": count(truth.attempts),

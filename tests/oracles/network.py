@@ -26,6 +26,7 @@ TICKS, CHANGES, PUBLICATIONS, CONTROL_ARRIVALS, ARRIVALS = range(
 DECISIONS = -1  # what is offloaded is decided first
 FAULTS = -2  # what fails, and what works again, before that
 LOOKS = -3  # snapshots come before everything of their time
+FAULTS_COUNTED = "crashes", "connection_attempts", "reconnections", "resubscriptions", "fault_messages"
 
 
 # -- selection
@@ -334,8 +335,12 @@ class Network:
         for user, coming in self.comings():
             comings[user].append(coming)
         clients, horizon = self.setting.clients, self.setting.horizon
-        self.users = {user: User(clients, user, each, horizon) for user, each in comings.items()}
+        self.users = {user: User(clients, user, each, horizon, self.crashes_on(user)) for user, each in comings.items()}
         self.came = {(coming.number, user): coming for user, each in comings.items() for coming in each}
+
+    def crashes_on(self, user: int) -> list[float]:
+        """When the user's broker crashed."""
+        return []
 
     def comings(self) -> Iterator[tuple[int, Coming]]:
         """What comes for each user."""
@@ -1091,19 +1096,6 @@ class Network:
         return area / (until - since)
 
 
-WITHOUT_FAULTS: dict[str, float | int | None] = {
-    "lost_crashed": 0,
-    "lost_partitioned": 0,
-    "crashes": 0,
-    "broker_availability": 1.0,
-    "user_unavailability": 0.0,
-    "connection_attempts": 0,
-    "reconnections": 0,
-    "resubscriptions": 0,
-    "fault_messages": 0,
-}
-
-
 def metrics(network: Network, since: float, until: float) -> dict[str, float | int | None]:
     """The scalar metrics of what was published or sent in a span of time, by their definitions; quantiles are exact here."""
     publications = network.world.publications
@@ -1139,7 +1131,6 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         return sum(loads) ** 2 / (len(loads) * sum(x * x for x in loads)) if sum(loads) else 1.0
 
     return {
-        **WITHOUT_FAULTS,
         "broker_subscription_changes": sum(since <= time < until for time, *_ in network.transitions),
         "subscription_overhead": sum(since <= time < until for time in network.control),
         "notification_delay": mean(delays),
@@ -1165,6 +1156,9 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         **dict.fromkeys(("reconfigurations", "reconfigured_brokers", "drain_messages"), 0),
         "reconfiguration_overhead": sum(since <= time < until for time in network.relinking),
         "reconfiguration_bound": 0.0,
+        **dict.fromkeys(FAULTS_COUNTED, 0),
+        "broker_availability": 1.0,
+        "user_unavailability": 0.0,
         "ssbr_cost": None,
         "satisfied_subscribers": mean(satisfied for _, satisfied, _ in measured),
         "satisfaction": mean(share for *_, share in measured),
@@ -1182,6 +1176,8 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "lost_joining": lost["joining"],
         "lost_queue_full": lost["queue_full"],
         "lost_link": lost["link"],
+        "lost_crashed": lost["crashed"],
+        "lost_partitioned": lost["partitioned"],
         "lost_hop_limit": lost["hop_limit"],
         "lost_offloaded": lost["offloaded"],
         "best_effort_deliveries": len(delivered) - len(by_tree),
