@@ -720,7 +720,7 @@ BREACHES: list[tuple[str, Any, str, str]] = [
     ("faults", Onesided, "known", "has all brokers on the same side"),
     ("faults", Certain, "valued", r"has no probability in \[0, 1\]"),
     ("faults", Endless, "valued", "has no finite factor above 0"),
-    ("faults", DrawnFaults, "same", "faults returns something else when asked again"),
+    ("faults", DrawnFaults, "same", "faults returns something else when called again"),
     ("workload", broken.Nothing, "arrays", "returned None, expected a Workload"),
     ("workload", NarrowWorkload, "arrays", r"publications.time is float32\(\d+,\), expected an array of one double"),
     ("workload", ListedWorkload, "arrays", r"publications.size is list\(\d+,\), expected an array of one int32"),

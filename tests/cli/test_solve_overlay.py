@@ -179,7 +179,7 @@ def test_a_file_that_says_something_else(brokersim: Brokersim, instance: Path, t
         ),
         (
             ["crowd.json", "--algorithm", "gm"],
-            "crowd.json: 200,000 nodes are 19,999,900,000 pairs, too many for a greedy design, which needs 20.0 GB "
+            "crowd.json: 200,000 nodes have 19,999,900,000 pairs, too many for a greedy design, which needs 20.0 GB "
             "(allowed: up to 8 GB; the CD-ODA family needs no pairs)",
         ),
     ],
