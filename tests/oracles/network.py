@@ -1222,7 +1222,7 @@ def load(network: Network, broker: int, since: float, until: float, warm_up: flo
     def mean_wait(jobs: list[Job]) -> float | None:
         return fmean(left(job) - job.arrived for job in jobs) if jobs else None
 
-    own = [number for number in kept if network.origin[number][0] == broker]
+    own = [number for number in kept if network.origin[number][:1] == [broker]]  # none of what entered nowhere
     copies = {n: network.due[n, broker] for n in kept if (n, broker) in network.delivered}
     copied = sum(publications[number][3] * users for number, users in copies.items())
     jobs, seconds = at.jobs, until - since
