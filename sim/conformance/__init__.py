@@ -163,4 +163,6 @@ def _content(value: Found) -> Found:
         return [(key, _content(each)) for key, each in value.items()]
     if isinstance(value, (list, tuple)):
         return [_content(each) for each in value]
-    return value.to_pylist() if hasattr(value, "to_pylist") else repr(value)
+    if hasattr(value, "to_pylist"):
+        return value.to_pylist()
+    return _content(np.asarray(value)) if hasattr(value, "__array__") else repr(value)
