@@ -263,7 +263,7 @@ def _range(table: Raw) -> TunedRange:
     if high <= low:
         raise _Wrong(f"expected more than 'from' ({low:g}), found {high:g}", "to")
     if scale == "log" and low <= 0:
-        raise _Wrong(f"expected more than 0 on a scale that is logarithmic, found {low:g}", "from")
+        raise _Wrong(f"expected more than 0 on a logarithmic scale, found {low:g}", "from")
     return TunedRange(low, high, scale == "log")
 
 

@@ -62,7 +62,7 @@ def driven(network: Network) -> tuple[list[tuple[Any, ...]], dict[tuple[int, int
     """Runs; what was published (row, topic, bytes, time), and the service times of publications by (row, broker, stage)."""
     published, services = [], {}
     plane = network.engine
-    publish, service = plane.publish, plane._service
+    publish, service = plane.publish, plane._carrier._service
 
     def spy_on_publications(first: int, brokers: list[int]) -> None:
         rows = network.workload.publications
@@ -73,7 +73,7 @@ def driven(network: Network) -> tuple[list[tuple[Any, ...]], dict[tuple[int, int
         seconds = services[number, broker, stage] = service(number, broker, stage, increments)
         return seconds
 
-    plane.publish, plane._service = spy_on_publications, spy_on_service
+    plane.publish, plane._carrier._service = spy_on_publications, spy_on_service
     network.run()
     return published, services
 

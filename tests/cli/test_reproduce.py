@@ -160,7 +160,7 @@ def test_every_chart_is_drawn_without_a_network(made: tuple[Reproduction, Path],
         (("overlays", "--data", "broken"), "broken/trusts.txt: line 2: expected two numbers, found '1;2'"),
         (
             ("overlays", "--out", "."),
-            ".: holds 'broken', which no reproduction has written; give an empty or new folder",
+            ".: contains 'broken', which no reproduction has written; give an empty or new folder",
         ),
     ],
 )

@@ -220,7 +220,7 @@ def test_what_a_person_got_wrong_is_no_failed_run(tiny: Path, tmp_path: Path) ->
         ScenarioError, match=r"workload\.path: missing; name a workload folder there or with --workload"
     ):
         sim.run({}, tmp_path / "r")
-    with pytest.raises(ScenarioError, match="loaded already"):
+    with pytest.raises(ScenarioError, match="already loaded"):
         sim.run(load_scenario(tiny), tmp_path / "r", overrides=["seed=2"])
 
 

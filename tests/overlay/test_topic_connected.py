@@ -199,7 +199,7 @@ def test_k_below_one_and_too_many_nodes_are_refused() -> None:
     with pytest.raises(InputError, match=r"k is 1/2, allowed: at least 1"):
         design(BrokerInterests.of([[1], [1]]), "low-oda", Fraction(1, 2))
     crowd = BrokerInterests.of([[0]] * 200_000)
-    with pytest.raises(InputError, match=r"200,000 nodes are 19,999,900,000 pairs.*needs 20\.0 GB.*the CD-ODA family"):
+    with pytest.raises(InputError, match=r"200,000 nodes have 19,999,900,000 pairs.*needs 20\.0 GB.*the CD-ODA family"):
         design(crowd, "gm")
     assert len(design(crowd, "cd-oda-ii")) == 199_999
 

@@ -191,7 +191,7 @@ def test_a_search_ends_where_all_points_were_tried(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"nonsense\n", b"[1]\n{}\n"])
 def test_a_damaged_journal_is_told(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "study.journal").write_bytes(content)
-    with pytest.raises(ResultsError, match=r"study\.journal: damaged.*remove it"):
+    with pytest.raises(ResultsError, match=r"study\.journal: not a journal of trials, or damaged; remove it"):
         search(tmp_path, objective())
 
 

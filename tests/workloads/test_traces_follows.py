@@ -249,7 +249,7 @@ def test_what_a_folder_or_a_layout_lacks_is_told(tmp_path: Path) -> None:
             "no trusts.txt in it, plain or compressed (.gz, .bz2, .xz, .zst), did you mean 'trust.txt'? (--format ciaodvd needs it)",
         ),
         ("ciaodvd", tmp_path / "x", "no such folder; --format ciaodvd needs the folder of its files"),
-        ("ciaodvd", tmp_path / "trust.txt", "is no folder; --format ciaodvd takes"),
+        ("ciaodvd", tmp_path / "trust.txt", "not a folder; --format ciaodvd needs the folder of its files"),
     ):
         with pytest.raises(WorkloadError) as caught:
             preset_trace(name, folder)

@@ -150,7 +150,7 @@ def preset_trace(name: str, folder: Path, time_zone: str | None = None) -> Trace
 
 def _find(folder: Path, file: str, preset: Preset) -> Inputs:
     if not folder.is_dir():
-        found = "is no folder" if folder.exists() else "no such folder"
+        found = "not a folder" if folder.exists() else "no such folder"
         raise WorkloadError(f"{folder}: {found}; --format {preset.name} needs the folder of its files")
     for ending in ("", *ENDINGS):
         if (folder / f"{file}{ending}").is_file():
