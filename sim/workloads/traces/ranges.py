@@ -113,7 +113,7 @@ class Lines:
 
 
 def lines_of(data: bytes, *, beginning: bool) -> Lines:
-    """The lines of a chunk; `beginning` tells that a file begins with it."""
+    """The lines of a chunk of a file, its first one if `beginning` (then without a byte-order mark)."""
     array = np.frombuffer(data, np.uint8)
     end = np.flatnonzero(array == _LF)
     if not data.endswith(b"\n"):
