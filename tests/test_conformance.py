@@ -45,6 +45,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "partition": {"brokers": 0, "at": 60, "for": "10min"},
     "loss": {"probability": 0.5, "at": 60},
     "slow": {"brokers": 0, "factor": 3, "at": 60},
+    "manager": {"at": 60, "for": "10min"},
     "poisson": {"users": 40, "topics": 12, "horizon": "10h"},
     "interests": {"users": 40, "change_rate": 0.1, "publication_rate": 0.2},
     "mobility": {"users": 20},

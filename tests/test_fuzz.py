@@ -67,7 +67,7 @@ RECONFIGURATIONS = (
         f'kind = "{kind}"\nperiod = "40min"\nthreshold = 0\ndelay_weight = 1.5\nconstants = [0.1, 0.1, 0.1]\ntimeout = "1s"\n'
         for kind in ("anneal", "cost-aware", "dynatops-greedy", "ilp", "lsap", "lsap-sweep", "ssbr-greedy", "sweep")
     ),
-    'kind = "sweep"\nperiod = "1h"\nmanager_down = [["1h", "2h"], [8000, 9000]]\ndelay = "round-trips"\n',
+    'kind = "sweep"\nperiod = "1h"\ndelay = "round-trips"\n',
 )
 OFFLOADINGS = (
     *(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import fields, replace
@@ -21,6 +22,8 @@ from sim.overlay.source_trees import PublisherTrees
 from sim.overlay.trees import RendezvousTrees
 from sim.policies.views import Selection, SelectionView
 from sim.workloads.content.routing import route
+from sim.workloads.faults.fault import DeadManager
+from sim.workloads.faults.schedule import FaultSchedule, resolve_faults
 from sim.workloads.format.workload import (
     Interests,
     Movements,
@@ -213,6 +216,17 @@ def tables(network: Network) -> dict[str, bytes]:
         name: repr(list(values)).encode() if isinstance(values, (list, pa.Array)) else np.asarray(values).tobytes()
         for name, values in columns.items()
     }
+
+
+def dead(spans: Sequence[tuple[float, float]], brokers: int, other: FaultSchedule | None = None) -> FaultSchedule:
+    """A schedule in which the manager is dead in these spans, which may overlap, beside what else fails."""
+    one = resolve_faults([DeadManager(*span) for span in spans], brokers, math.inf)
+    if other is None:
+        return one
+    order = np.lexsort((np.concatenate([one.action, other.action]), np.concatenate([one.time, other.time])))
+    names = "time", "action", "target", "other", "value"
+    columns = {name: np.concatenate([getattr(one, name), getattr(other, name)])[order] for name in names}
+    return FaultSchedule(**columns, sides=other.sides)
 
 
 HORIZONS = (0.3, 0.6, 1.0, 100.0)

@@ -25,7 +25,10 @@ def validate(model: type[Model], values: RawValue) -> Model:
 
 
 def problems(error: ValidationError, model: type[BaseModel], more: Sequence[str] = ()) -> list[Mistake]:
-    """All mistakes in values that `validate` refused; `more` are keys allowed at the root beside the model's."""
+    """All mistakes in values that `validate` refused; `more` are keys allowed at the root beside the model's.
+
+    A model may have a class variable `replaced`: what to write instead of keys that it no longer has.
+    """
     return list(_problems(error, model, more))
 
 
@@ -63,7 +66,8 @@ def _problems(error: ValidationError, model: type[BaseModel], more: Sequence[str
             yield from (((*keys, *inner), text) for inner, text in context["problems"])
         elif kind == "extra_forbidden":
             allowed = [*(more if len(keys) == 1 else ()), *_fields(model, keys[:-1])]
-            yield keys, unknown_key(allowed, str(keys[-1]), found["input"])
+            replaced = getattr(model, "replaced", {}) if len(keys) == 1 else {}
+            yield keys, replaced.get(keys[0]) or unknown_key(allowed, str(keys[-1]), found["input"])
         elif kind == "missing":
             yield keys, "missing"
         elif kind == "model_type":

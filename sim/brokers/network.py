@@ -146,9 +146,10 @@ class Network:
         protocol: ReconfigurationProtocol | None = None
         self.manager: Manager | None = None
         if setting.reconfiguration is not None:
-            parameters, served = setting.reconfiguration.parameters, self.subscriptions.served
+            served, timeout = self.subscriptions.served, setting.reconfiguration.parameters.timeout
+            dead = () if setting.faults is None else setting.faults.manager_dead
             process = self.control, self.engine, self._changes, served
-            protocol = ReconfigurationProtocol(fabric, self.recorder, *process, parameters)
+            protocol = ReconfigurationProtocol(fabric, self.recorder, *process, timeout, dead)
             decides = protocol, served, workload.published, setting.reconfiguration
             self.manager = Manager(fabric, self.recorder, *decides)
         self.offloading: OffloadingService | None = None
@@ -167,7 +168,7 @@ class Network:
     def _make_fabric(self, streams: Streams) -> Fabric:
         setting, brokers = self.setting, len(self.node_of)
         links, faults = Links(self._hops, setting.jitter, streams.key("jitter")), setting.faults
-        outages = None if faults is None else Outages(brokers, faults.sides)
+        outages = Outages(brokers, faults.sides) if faults is not None and faults.strikes_brokers else None
         windows = LinkWindows(self.recorder.edges, self.recorder.measured, brokers)
         carried = self.clock, links, setting.links, brokers, streams.key("loss"), windows
         limited = any(setting.links.limits.values()) or (faults is not None and faults.has(LOSS))

@@ -22,6 +22,7 @@ from test_against_oracle import (
     random_clients,
     random_faults,
     random_links,
+    schedule,
 )
 from test_offloading import KEY, Drawn
 from test_reconfiguration import PAYS, Shuffle
@@ -33,6 +34,7 @@ from sim.brokers.fabric.stations import Server
 from sim.brokers.network import Network
 from sim.policies.offloading.process import OffloadingParameters
 from sim.policies.reconfiguration.process import ProcessParameters
+from sim.workloads.faults.schedule import MANAGER_DEAD
 
 KINDS = ("tree", "flood", "content")
 SHARES = (5, 7, 7)  # of the kinds: all that floods and all that carries content is to be a third each
@@ -269,7 +271,7 @@ def _process(rng: random.Random) -> dict[str, Any]:
     return {
         "period": rng.choice((0.5, 1.0, 1.3)),
         "timeout": rng.choice((0.1, GRAIN, 1.0)),
-        "manager_down": tuple((start, start + rng.randint(1, 4) * GRAIN) for start in starts),
+        "manager_dead": tuple((start, start + rng.randint(1, 4) * GRAIN) for start in starts),
     }
 
 
@@ -283,7 +285,9 @@ def network(made: Generated, plane: str, **setting: Any) -> Network:
         policy = Drawn() if made.keeps else None
         setting["offloading"] = OffloadingSetting(policy, OffloadingParameters(**made.offloading), KEY)
     if made.process is not None:
-        parameters = ProcessParameters().model_copy(update={"threshold": 1.0, "constants": PAYS, **made.process})
+        process = {"threshold": 1.0, "constants": PAYS, **made.process}
+        dead = tiny.dead(process.pop("manager_dead"), case.brokers, schedule(case) if case.faults else None)
+        parameters, setting["faults"] = ProcessParameters().model_copy(update=process), dead
         setting["reconfiguration"] = ReconfigurationSetting(Shuffle(2 + case.seed % 4), parameters, case.seed)
     if made.kind == "content":
         world = tiny.content(
@@ -328,7 +332,7 @@ def watched(network: Network) -> Counter[str]:
     control.enact, engine.when_idle, engine.when_rooted = enacted, idle, rooted
     for server in network.servers:
         _watch_control(server, seen)
-    if network.setting.faults is not None:
+    if network._fabric.outages is not None:
         _watch_faults(network, seen)
     network.run()
     metrics = network.metrics()
@@ -398,6 +402,7 @@ def _watch_faults(network: Network, seen: Counter[str]) -> None:
     engine.fail, outages.stops, users.enact = failed, stopped, enacted
     rows = list(zip(schedule.action.tolist(), schedule.other.tolist(), strict=True))
     seen["partitions"] = (CUT, -1) in rows
+    seen["dead managers"] = network.manager is not None and schedule.has(MANAGER_DEAD)
     seen["loss"], seen["slow"] = schedule.has(LOSS), schedule.has(SLOW)
 
 

@@ -408,10 +408,10 @@ def built(case: Case, world: Workload | None = None, **setting: Any) -> Network:
             regions=None if case.regions is None else np.array(case.regions),
             links=LinkSetting(**case.lines),
             clients=ClientSetting(**case.clients),
-            faults=schedule(case) if case.faults else None,
             reconnect=reconnect(case),
             **tiny.with_stations(
                 {
+                    "faults": schedule(case) if case.faults else None,
                     "service": case.service[0],
                     "service_time": case.service[1],
                     "queue": case.queue,

@@ -205,9 +205,11 @@ def test_planes_agree_to_the_last_bit(case: Case, service: dict[str, Any]) -> No
 
 def reconfigured(case: Case, service: dict[str, Any], process: dict[str, Any], plane: str, **more: Any) -> Network:
     """Brokers change places again and again, while topics are offloaded and taken back."""
-    parameters = ProcessParameters().model_copy(update={"threshold": 1.0, "constants": PAYS, **process})
+    given = {"threshold": 1.0, "constants": PAYS, **process}
+    faults = tiny.dead(given.pop("manager_dead"), case.brokers)
+    parameters = ProcessParameters().model_copy(update=given)
     places = ReconfigurationSetting(Shuffle(2 + case.seed % 4), parameters, case.seed)
-    return offloading(case, service, plane, reconfiguration=places, **more)
+    return offloading(case, service, plane, reconfiguration=places, faults=faults, **more)
 
 
 def test_nothing_is_lost_count_of_while_brokers_change_places_too() -> None:
@@ -248,7 +250,7 @@ def test_simulator_and_oracle_agree_while_brokers_change_places_too() -> None:
             return shuffle.reconfigure(problem).node_of.tolist()
 
         places = places_oracle.Process(
-            process["period"], choose, 0.3, PAYS, process["timeout"], process["manager_down"]
+            process["period"], choose, 0.3, PAYS, process["timeout"], process["manager_dead"]
         )
         truth = places_oracle.Network(expected(case, service), expected_world(case), places)
         compare(case, reconfigured(case, service, process, "events", trace=True), truth, places_oracle.metrics)

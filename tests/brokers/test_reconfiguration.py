@@ -76,9 +76,10 @@ class Shuffle:
 def reconfigured(case: Case, process: dict[str, Any], plane: str = "auto", **more: Any) -> Network:
     """A network that shuffles brokers again and again."""
     parameters = {"threshold": 1.0, "constants": PAYS, **process}
-    brokers = 2 + case.seed % 4
+    brokers, dead = 2 + case.seed % 4, parameters.pop("manager_dead", ())
     setting = ReconfigurationSetting(Shuffle(brokers), ProcessParameters().model_copy(update=parameters), case.seed)
-    return built(case, plane=plane, subscribers=True, reconfiguration=setting, **more)
+    faults = tiny.dead(dead, case.brokers)
+    return built(case, plane=plane, subscribers=True, reconfiguration=setting, faults=faults, **more)
 
 
 @st.composite
@@ -88,7 +89,7 @@ def processes(draw: st.DrawFn) -> dict[str, Any]:
     return {
         "period": draw(st.sampled_from((1.0, 1.3, 3.0))),
         "timeout": draw(st.sampled_from((0.1, GRAIN, 1.0, 2.0))),
-        "manager_down": tuple(
+        "manager_dead": tuple(
             (start * GRAIN / 2, start * GRAIN / 2 + draw(st.integers(1, 4)) * GRAIN) for start in starts
         ),
     }
@@ -133,6 +134,7 @@ def line(
     policy: To | None = None,
     hop: Any = 1.0,
     process: dict[str, Any] = {},  # noqa: B006
+    dead: tuple[float, float] | None = None,
     **setting: Any,
 ) -> Network:
     """User 0 at broker 0 wants both topics, user 1 at broker 3 the first; brokers 0 and 3 are to swap after 4 s."""
@@ -142,7 +144,8 @@ def line(
     )
     swap = ReconfigurationSetting(policy or To(3, 1, 2, 0), parameters, 1)
     overlaid = tiny.graph([(0, 1), (1, 2), (2, 3)], [1, 1])
-    return tiny.network(world, overlaid, [0, 3], hop, reconfiguration=swap, **setting)
+    faults = None if dead is None else tiny.dead([dead], 4)
+    return tiny.network(world, overlaid, [0, 3], hop, reconfiguration=swap, faults=faults, **setting)
 
 
 def steps(network: Network, *names: str) -> list[tuple[Any, ...]]:
@@ -231,7 +234,7 @@ def test_a_manager_is_dead_from_the_instant_on_and_lives_at_the_instant_that_end
     down: tuple[float, float], decided: list[float]
 ) -> None:
     """It decides at the end of each period of 4 s; nobody has to move."""
-    network = line([(1.0, 0, 0, 1)], policy=To(0, 1, 2, 3), horizon=13.0, process={"manager_down": (down,)})
+    network = line([(1.0, 0, 0, 1)], policy=To(0, 1, 2, 3), horizon=13.0, dead=down)
     run(network)
     assert network.tables()["decisions/reconfiguration"]["time"] == decided
 
@@ -283,7 +286,7 @@ def test_answers_to_the_manager_do_not_queue_at_the_broker_beside_it() -> None:
 
 def test_whoever_has_finish_tells_those_who_ask() -> None:
     """The manager dies at 43.5 s, when FINISH has come to all but broker 3, which asks the others 0.1 s later."""
-    network = line([(44.0, 0, 1, 1)], hop=FAR, join="message", horizon=60.0, process={"manager_down": ((43.5, 60.0),)})
+    network = line([(44.0, 0, 1, 1)], hop=FAR, join="message", horizon=60.0, dead=(43.5, 60.0))
     seen = steps(network, "ask", "_finish")
     run(network)
     assert seen[-2:] == [(43.6, "ask", 3), (45.6, "_finish", 3)]  # broker 1 is 1 s away
@@ -295,7 +298,7 @@ def test_whoever_has_finish_tells_those_who_ask() -> None:
 
 def test_where_nobody_has_finish_all_fall_back() -> None:
     """The manager dies at 41.5 s, when everything is done but FINISH; brokers 0 and 1, or 0 and 3, are 10 s apart."""
-    network = line([(10.0, 0, 0, 1)], hop=FAR, join="message", horizon=63.0, process={"manager_down": ((41.5, 60.0),)})
+    network = line([(10.0, 0, 0, 1)], hop=FAR, join="message", horizon=63.0, dead=(41.5, 60.0))
     seen = steps(network, "ask", "_resume")
     started: list[list[bool]] = []
     drained = network._protocol._drained
@@ -325,7 +328,7 @@ def test_finish_that_comes_after_the_question_comes_too_late() -> None:
     run(network)
     assert network.node_of.tolist() == [3, 1, 2, 0]
     death = finished[0][0] - 0.25
-    network = line([], **busy, process={"period": 50.0, "manager_down": ((death, 100.0),)})
+    network = line([], **busy, process={"period": 50.0}, dead=(death, 100.0))
     late = steps(network, "_on_finish", "_finish", "_resume")
     run(network)
     assert [step for _, step, _ in late].count("_on_finish") == 4
@@ -340,7 +343,8 @@ def test_rates_are_filtered_and_what_does_not_pay_is_left() -> None:
     network = line(
         [(time, 0, 0, 1) for time in times],
         policy=policy,
-        process={"constants": (1000.0, 1.0, 1.0), "threshold": 0.0, "manager_down": ((11.5, 12.5),)},
+        process={"constants": (1000.0, 1.0, 1.0), "threshold": 0.0},
+        dead=(11.5, 12.5),
     )
     run(network)
     expected = [4.0]
@@ -577,7 +581,7 @@ def test_the_manager_may_die_at_any_step() -> None:
         alive = check(replace(case), process)
         if alive.steps:
             death = alive.steps[int(share * (len(alive.steps) - 1))] + after
-            tally.update(check(replace(case), {**process, "manager_down": ((death, death + 0.5),)}).tally)
+            tally.update(check(replace(case), {**process, "manager_dead": ((death, death + 0.5),)}).tally)
 
     run()
     stages = (Stage.OPEN, Stage.HOLDING, Stage.MOVED, Stage.REPAIRING, Stage.REPAIRED, Stage.FINISHED)
@@ -598,7 +602,7 @@ def expected(case: Case, process: dict[str, Any]) -> oracle.Network:
     return oracle.Network(
         expected_setting(case),
         expected_world(case),
-        oracle.Process(process["period"], choose, 0.3, PAYS, process["timeout"], process["manager_down"]),
+        oracle.Process(process["period"], choose, 0.3, PAYS, process["timeout"], process["manager_dead"]),
         [case.horizon * look / 100 for look in case.looks],
     )
 

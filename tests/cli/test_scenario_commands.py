@@ -90,7 +90,6 @@ def test_policies_lists_every_parameter_of_every_plugin(brokersim: Brokersim) ->
     assert "    hosts_file (file, optional)\n" in out
     assert "    round_trips (table, required)\n" in out
     assert "    city_radius = 20.0 (number in km, at least 0)\n" in out
-    assert "    manager_down = [] (list of [duration in s; duration in s])\n" in out
 
 
 def test_help(brokersim: Brokersim) -> None:

@@ -23,7 +23,7 @@ class Process:
     smoothing: float
     constants: tuple[float, float, float]
     timeout: float
-    manager_down: Iterable[tuple[float, float]]
+    manager_dead: Iterable[tuple[float, float]]
 
 
 class Network(network.Network):
@@ -59,7 +59,7 @@ class Network(network.Network):
 
     def decide_places(self, number: int) -> None:
         process = self.process
-        if any(start <= self.now < end for start, end in process.manager_down):
+        if any(start <= self.now < end for start, end in process.manager_dead):
             return
         seen = [0] * len(self.setting.roots)
         for time, topic, *_ in self.world.publications:
@@ -83,7 +83,7 @@ class Network(network.Network):
         self.running = self.holding = self.updates_wait = self.draining = True
         self.attempt += 1
         self.target, self.dead = new, False
-        death = min((start for start, _ in process.manager_down if start > self.now), default=math.inf)
+        death = min((start for start, _ in process.manager_dead if start > self.now), default=math.inf)
         if death < math.inf:
             self.at(death, TICKS, partial(self.die, self.attempt))
             self.at(death + process.timeout, TICKS, partial(self.give_up, self.attempt))

@@ -210,6 +210,10 @@ CRASH_AT_ONE = {"brokers": 1, "at": 1}
             {"network": {"brokers": 4, "reconnect": {"jitter": 2}}},
             "network.reconnect.jitter: expected a value less than",
         ),
+        (
+            {"reconfiguration": {"kind": "sweep", "manager_down": [[1, 2]]}},
+            r'reconfiguration.manager_down: the manager\'s death is a fault \(allowed: \[\[faults\]\] with kind = "manager"\)$',
+        ),
         ({"brokers": {"connection_rate": 0}}, "brokers.connection_rate: expected a value greater than 0"),
     ],
 )
@@ -269,6 +273,22 @@ def test_a_run_ends_with_all_tables_where_brokers_stay_down(geometry: str) -> No
     assert record.metrics["crashes"] == 2
     assert record.metrics["user_unavailability"] == pytest.approx(0.5)
     assert set(record.tables["tree"]["broker"].tolist()) <= {0, 1}
+
+
+def test_a_dead_manager_decides_nothing_and_brokers_do_not_notice() -> None:
+    """Decisions fall at 10, 20, …, 50 min; the manager is dead from 15 to 35 min. Folding stays exact, as no broker fails."""
+    scenario = load_scenario(
+        {
+            "workload": {"kind": "poisson", "users": 10, "horizon": "1h"},
+            "network": {"brokers": 4, "data_plane": "folded"},
+            "reconfiguration": {"kind": "dynatops-greedy", "period": "10min"},
+            "faults": [{"kind": "manager", "at": "15min", "for": "20min"}],
+        }
+    ).base
+    record = simulate(scenario, prepare_workload(scenario, 0, None), 0)
+    assert list(record.tables["decisions/reconfiguration"]["time"]) == [600.0, 2400.0, 3000.0]
+    assert record.tables["faults"]["what"].to_pylist() == ["manager dead", "manager back"]
+    assert record.metrics["crashes"] == 0
 
 
 def test_what_fails_can_be_swept_and_sent_to_other_processes() -> None:

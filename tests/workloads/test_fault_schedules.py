@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 from sim import plugins
 from sim.base.errors import InputError, ScenarioError
 from sim.base.validation import validate
-from sim.workloads.faults.fault import BrokenLink, Fault, FaultSetting, Losses, Outage, Partition, Slowdown
+from sim.workloads.faults.fault import BrokenLink, DeadManager, Fault, FaultSetting, Losses, Outage, Partition, Slowdown
 from sim.workloads.faults.schedule import (
     CRASH,
     CUT,
     LOSS,
+    MANAGER_BACK,
+    MANAGER_DEAD,
     MEND,
     RESTART,
     SLOW_DOWN,
@@ -60,6 +62,7 @@ FAULTS = st.lists(
         lasting(Partition, SIDE),
         lasting(Losses, st.sampled_from([0.0, 0.1, 0.5, 1.0])),
         lasting(Slowdown, BROKER, st.sampled_from([0.5, 2.0, 3.0])),
+        lasting(DeadManager),
     ),
     max_size=12,
 )
@@ -75,12 +78,17 @@ class State:
         self.partitions: set[int] = set()
         self.loss = LOSS_ANYWAY
         self.factor = [1.0] * BROKERS
+        self.manager_dead = False
 
     def take(self, action: int, target: int, other: int, value: float) -> None:
         """An entry, which has to change something."""
         if action in (CRASH, RESTART):
             assert (target in self.down) == (action == RESTART)
             self.down ^= {target}
+        elif action in (MANAGER_DEAD, MANAGER_BACK):
+            assert (target, other) == (-1, -1)
+            assert self.manager_dead == (action == MANAGER_BACK)
+            self.manager_dead = not self.manager_dead
         elif action == LOSS:
             assert (target, other) == (-1, -1)
             assert value != self.loss
@@ -114,6 +122,7 @@ def check(state: State, lasts: Sequence[Fault]) -> None:
             assert state.cut(one, other) == (one != other and any(cuts(fault, one, other) for fault in lasts))
         factors = [fault.factor for fault in lasts if isinstance(fault, Slowdown) and fault.broker == one]
         assert state.factor[one] == math.prod(factors)
+    assert state.manager_dead == any(isinstance(fault, DeadManager) for fault in lasts)
     assert state.loss == max([LOSS_ANYWAY, *(fault.probability for fault in lasts if isinstance(fault, Losses))])
 
 
@@ -128,12 +137,14 @@ def test_a_schedule_comes_to_what_lasts_at_each_time(some: list[Fault]) -> None:
     entries = rows(schedule)
     assert [entry[:4] for entry in entries] == sorted({entry[:4] for entry in entries})
     assert all(0 <= time < HORIZON for time, *_ in entries)
+    assert schedule.strikes_brokers == any(entry[1] not in (MANAGER_DEAD, MANAGER_BACK) for entry in entries)
     state = State(schedule.sides)
     for half in range(int(2 * HORIZON)):
         now = half / 2
         while entries and entries[0][0] <= now:
             state.take(*entries.pop(0)[1:])
         check(state, [fault for fault in some if fault.start <= now < fault.end])
+        assert state.manager_dead == any(start <= now < end for start, end in schedule.manager_dead)
     assert entries == []
 
 

@@ -19,7 +19,6 @@ from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.changes import Changes
 from sim.overlay.trees import RendezvousTrees
-from sim.policies.reconfiguration.process import ProcessParameters
 
 
 class ReconfigurationProtocol:
@@ -30,9 +29,9 @@ class ReconfigurationProtocol:
     were held back have left their roots, so that these are due to the subscribers at INIT. If joins are messages, so are all of the
     protocol's, which load brokers; otherwise they take no time and are only counted.
 
-    The manager is co-located with the broker that has the least mean time to the others, the lowest on ties. While it is dead,
-    during `manager_down` (from, to), it does nothing, and a transition in progress is not continued: `timeout` seconds after its
-    death brokers ask each other. If any has FINISH, the new configuration stands, otherwise all fall back to the old one.
+    The manager is co-located with the broker that has the least mean time to the others, the lowest on ties. While `manager_dead`
+    (from, to), it does nothing, and a transition in progress is not continued: `timeout` seconds after its death brokers ask each
+    other. If any has FINISH, the new configuration stands, otherwise all fall back to the old one.
     """
 
     def __init__(
@@ -43,14 +42,14 @@ class ReconfigurationProtocol:
         engine: Engine,
         changes: Changes,
         wanted: NDArray[np.int32],
-        parameters: ProcessParameters,
+        timeout: float,
+        manager_dead: Sequence[tuple[float, float]],
     ) -> None:
         assert isinstance(fabric.overlay, RendezvousTrees)
         self._fabric, self._clock, self._recorder = fabric, fabric.clock, recorder
         self._overlay, self.placement = fabric.overlay, Placement(fabric)
         self._courier, self._control, self._engine, self._changes = control.courier, control, engine, changes
-        self._wanted, self._timeout, self._manager_down = wanted, parameters.timeout, parameters.manager_down
-        brokers = len(fabric.node_of)
+        brokers, self._wanted, self._timeout, self._manager_dead = len(fabric.node_of), wanted, timeout, manager_dead
         sums = [math.fsum(times) for times in fabric.links.hops]  # exact, so that ties are
         self._manager = sums.index(min(sums))
         self._rejoin = math.ceil(math.log2(brokers) ** 2)  # messages that repair the ring when a broker rejoins
@@ -75,7 +74,7 @@ class ReconfigurationProtocol:
 
     def down(self, now: float) -> bool:
         """Whether the manager is dead."""
-        return any(start <= now < end for start, end in self._manager_down)
+        return any(start <= now < end for start, end in self._manager_dead)
 
     # -- messages
 
@@ -109,7 +108,7 @@ class ReconfigurationProtocol:
         clock, brokers = self._clock, range(len(new))
         manager = clock.active_process
         assert manager is not None
-        death = min((start for start, _ in self._manager_down if start > clock.now), default=math.inf)
+        death = min((start for start, _ in self._manager_dead if start > clock.now), default=math.inf)
         transition = Transition(self._fabric.node_of, new, death + self._timeout)
         self._transition = transition
         if death < math.inf:

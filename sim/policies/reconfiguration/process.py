@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import ClassVar, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from sim import plugins
 from sim.base.units import SECONDS, Period, PositiveDuration, Quantity
-
-
-def _ends_later(span: tuple[float, float]) -> tuple[float, float]:
-    start, end = span
-    if end <= start:
-        raise ValueError(f"expected an end after {start:g} s, found {end:g} s")
-    return span
-
-
-_Span = Annotated[tuple[PositiveDuration, PositiveDuration], AfterValidator(_ends_later)]
 
 
 class ProcessParameters(plugins.Parameters):
@@ -39,8 +29,7 @@ class ProcessParameters(plugins.Parameters):
     """Weights of the three terms of the cost of reconfiguration (eq. 11)."""
     timeout: PositiveDuration = 60.0
     """How long a broker waits for the manager before the brokers agree among themselves whether to fall back."""
-    manager_down: tuple[_Span, ...] = ()
-    """Intervals (from, to) in which the manager is dead."""
+    replaced: ClassVar = {"manager_down": 'the manager\'s death is a fault (allowed: [[faults]] with kind = "manager")'}
 
 
 class ReconfigurationWithoutParameters:

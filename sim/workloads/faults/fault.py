@@ -60,6 +60,11 @@ class Slowdown(Fault):
 
 
 @dataclass(frozen=True)
+class DeadManager(Fault):
+    """The reconfiguration manager is dead."""
+
+
+@dataclass(frozen=True)
 class FaultSetting:
     """The setting of fault models: brokers by number, with their names and, if any, regions; the horizon (s); a key for draws."""
 

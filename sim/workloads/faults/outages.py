@@ -1,4 +1,4 @@
-"""Faults of brokers at given times: crashes and slowdowns."""
+"""Faults of brokers and their manager at given times: crashes, slowdowns, a dead manager."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sim.workloads.faults.fault import FaultSetting, Outage, Slowdown
+from sim.workloads.faults.fault import DeadManager, FaultSetting, Outage, Slowdown
 from sim.workloads.faults.timed import BrokerReferences, TimedParameters
 
 
@@ -42,3 +42,16 @@ class SlowFaults:
         spans, factor = self._parameters.spans(setting.horizon), self._parameters.factor
         brokers = sorted({*map(setting.broker, self._parameters.brokers)})
         return [Slowdown(start, end, broker, factor) for broker in brokers for start, end in spans]
+
+
+class ManagerFaults:
+    """The reconfiguration manager is dead at given times; the brokers stay up."""
+
+    class Parameters(TimedParameters):
+        pass
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._parameters = parameters
+
+    def faults(self, setting: FaultSetting) -> list[DeadManager]:
+        return [DeadManager(start, end) for start, end in self._parameters.spans(setting.horizon)]

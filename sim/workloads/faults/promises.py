@@ -9,9 +9,19 @@ import numpy as np
 
 from sim.base.errors import cut
 from sim.plugins import Found, Promises, promise
-from sim.workloads.faults.fault import BrokenLink, Fault, FaultModel, FaultSetting, Losses, Outage, Partition, Slowdown
+from sim.workloads.faults.fault import (
+    BrokenLink,
+    DeadManager,
+    Fault,
+    FaultModel,
+    FaultSetting,
+    Losses,
+    Outage,
+    Partition,
+    Slowdown,
+)
 
-_KINDS = (Outage, BrokenLink, Partition, Losses, Slowdown)
+_KINDS = (Outage, BrokenLink, Partition, Losses, Slowdown, DeadManager)
 
 
 class FaultPromises(Promises):

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, zip_longest
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from sim.base.arrays import Columns
 from sim.base.errors import ScenarioError
-from sim.workloads.faults.fault import BrokenLink, Fault, Losses, Outage, Partition, Slowdown
+from sim.workloads.faults.fault import BrokenLink, DeadManager, Fault, Losses, Outage, Partition, Slowdown
 
-RESTART, MEND, LOSS, SLOW_DOWN, CRASH, CUT = range(6)
+RESTART, MEND, LOSS, SLOW_DOWN, CRASH, CUT, MANAGER_BACK, MANAGER_DEAD = range(8)
 """The actions, in their order at one time."""
-_NAMES = ("restart", "mend", "loss", "slow", "crash", "cut")
+_NAMES = ("restart", "mend", "loss", "slow", "crash", "cut", "manager back", "manager dead")
 
 _Level = TypeVar("_Level", bool, float)
 
@@ -29,9 +29,9 @@ class FaultSchedule:
     """Effective changes in order of (time, action, target, other).
 
     `time` (s) is in [0, horizon). `target` is the broker of RESTART, CRASH and SLOW_DOWN, and the lower broker of a link (MEND,
-    CUT), with the `other`, or a partition if `other` is -1; and -1 for LOSS. `value` is the new probability of LOSS, the new factor
-    of service times of SLOW_DOWN, else 0. Partition p cuts the links between all brokers with different `sides[p]` (partitions,
-    brokers). A link is cut while any fault cuts it.
+    CUT), with the `other`, or a partition if `other` is -1; and -1 for LOSS and the manager. `value` is the new probability of
+    LOSS, the new factor of service times of SLOW_DOWN, else 0. Partition p cuts the links between all brokers with different
+    `sides[p]` (partitions, brokers). A link is cut while any fault cuts it.
     """
 
     time: NDArray[np.float64]
@@ -47,6 +47,17 @@ class FaultSchedule:
     def has(self, action: int) -> bool:
         """Whether an action is ever taken."""
         return bool((self.action == action).any())
+
+    @property
+    def strikes_brokers(self) -> bool:
+        """Whether anything but the manager ever fails."""
+        return bool((self.action < MANAGER_BACK).any())
+
+    @property
+    def manager_dead(self) -> list[tuple[float, float]]:
+        """The spans (s) in which the manager is dead, in order, the last one infinite if it does not return."""
+        starts, ends = (self.time[self.action == action].tolist() for action in (MANAGER_DEAD, MANAGER_BACK))
+        return list(zip_longest(starts, ends, fillvalue=math.inf))
 
     def table(self) -> Columns:
         """What happens when, as columns of a table; `brokers` are the one, both ends of a link, or one side of a partition."""
@@ -105,6 +116,8 @@ def resolve_faults(faults: Iterable[Fault], brokers: int, horizon: float, loss: 
                 factors = [fault.factor for fault in own if isinstance(fault, Slowdown)]
                 levels = _levels(own, factors, lambda lasting: math.prod(sorted(lasting.values())), 1.0)
                 changes += [_Change(time, SLOW_DOWN, broker, value=factor) for time, factor in levels]
+            case DeadManager():
+                changes += _on_and_off(own, MANAGER_DEAD, MANAGER_BACK, -1)
     return _schedule(sorted(change for change in changes if change.time < horizon), sides, brokers)
 
 
