@@ -10,7 +10,7 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -118,15 +118,23 @@ def spark_environment(local: bool) -> dict[str, str]:
 
 
 @contextmanager
-def spark_session(master: str = "local[*]", driver_memory: str = "1g", short: bool = False) -> Iterator[SparkSession]:
+def spark_session(
+    master: str = "local[*]",
+    driver_memory: str = "1g",
+    short: bool = False,
+    *,
+    executor_memory: str | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> Iterator[SparkSession]:
     """A session at `master`; a session already running in this process is reused. Stopped at the end unless reused.
 
     `short` makes its JVMs compile lightly and collect garbage serially, which halves the CPU time of small jobs and doubles that of
-    large ones. Raises InputError where JAVA_HOME, the master or the memory is wrong.
+    large ones. `conf` are more settings of Spark. Raises InputError where JAVA_HOME, the master, a memory or a setting is wrong.
     """
-    size = re.fullmatch(r"([1-9]\d*)([kmgt])", driver_memory.lower())
-    if size is None or int(size[1]) << _UNITS[size[2]] < _LEAST_MEMORY:
-        raise InputError(f"--driver-memory '{driver_memory}': expected a size of 512m or more, such as 4g")
+    for option, memory in (("--driver-memory", driver_memory), ("--executor-memory", executor_memory or "1g")):
+        size = re.fullmatch(r"([1-9]\d*)([kmgt])", memory.lower())
+        if size is None or int(size[1]) << _UNITS[size[2]] < _LEAST_MEMORY:
+            raise InputError(f"{option} '{memory}': expected a size of 512m or more, such as 4g")
     if not re.match(r"local($|\[)|local-cluster\[|spark://|k8s://|yarn$", master):
         raise InputError(f"--master '{master}': expected local[N], spark://HOST:PORT, k8s://HOST:PORT or yarn")
     local = master.startswith("local") or "//127.0.0.1" in master or "//localhost" in master
@@ -138,11 +146,16 @@ def spark_session(master: str = "local[*]", driver_memory: str = "1g", short: bo
 
     running = SparkSession.getActiveSession()
     if running is not None:
+        if conf or executor_memory:
+            raise InputError("--conf, --executor-memory: a Spark session runs in this process already; stop it first")
         yield running
         return
     with temporary_folder() as scratch:
         builder = SparkSession.builder.master(master).appName("brokersim")
-        for key, value in _settings(scratch, driver_memory, local, short).items():
+        settings = _settings(scratch, driver_memory, local, short) | dict(conf or {})
+        if executor_memory:
+            settings["spark.executor.memory"] = executor_memory
+        for key, value in settings.items():
             builder = builder.config(key, value)
         session = None
         try:

@@ -64,14 +64,14 @@ def events(
     Rows have a time, an action, a client, a topic and, if known, a size in bytes and the publisher of what was delivered.
     """
     from sim.workloads.traces.event_pipeline import EventOptions, prepare_events
-    from sim.workloads.traces.events import EVENT_LAYOUTS, NEEDED, action_words
+    from sim.workloads.traces.events import EVENT_LAYOUTS, action_words, needed_fields
     from sim.workloads.traces.sources import find_sources
     from sim.workloads.traces.workshop import check_room
 
     check_room(out)
     sources = find_sources(inputs)  # report typing mistakes before Spark takes seconds to start
     layout = options.choose_layout(format, EVENT_LAYOUTS, sources, columns, text)
-    layout.require("events", NEEDED)
+    layout.require("events", needed_fields(layout))
     words = action_words(actions)
     chosen = EventOptions(span.micros(layout.time_zone), size, words, sessions == "persistent", mqtt_filters)
     with spark.started(sources, [layout]) as (session, more):

@@ -31,7 +31,8 @@ Columns = Annotated[
     option(
         "NAMES",
         "The fields in order, such as user,time,_,latitude (_ skips one), or by their names in the file, such as "
-        "user=label,time=ts (Parquet, JSON lines, and text with a header).",
+        "user=label,time=ts (Parquet, JSON lines, and text with a header). A time in several columns is date, or weekday, and "
+        "clock or minute.",
     ),
 ]
 
@@ -90,6 +91,13 @@ class SparkOptions:
         "", "Number of Spark partitions (the files written do not depend on it).", None, min=1, max=100_000
     )
     driver_memory: str = declared("SIZE", "Memory of the Spark driver.", "1g")
+    executor_memory: str | None = declared("SIZE", "Memory of each Spark executor of a cluster. [1g]", None)
+    conf: list[str] | None = declared(
+        "KEY=VALUE",
+        "A setting of Spark, such as spark.ui.enabled=true for its pages, or spark.eventLog.enabled=true and "
+        "spark.eventLog.dir=FOLDER for its event log. May be repeated.",
+        None,
+    )
     quiet: bool = declared("--quiet -q", "Show no progress.", False)
 
     @contextmanager
@@ -102,7 +110,11 @@ class SparkOptions:
         """
         from sim.spark import spark_session
         from sim.workloads.traces.judging import beyond_kernels
+        from sim.workloads.traces.spark_conf import read_conf
 
+        if self.engine == "in-process" and (self.conf or self.executor_memory):
+            raise InputError("--conf, --executor-memory: have no effect with --engine in-process, which uses no Spark")
+        conf = read_conf(self.conf or ())
         with progress_lines(self.quiet) as progress:
             if self.engine == "in-process":
                 yield None, {"partitions": self.partitions, "progress": progress}
@@ -110,7 +122,11 @@ class SparkOptions:
             progress(f"starting Spark ({self.master})", "")
             light = not any(map(beyond_kernels, layouts))  # the JVM does no more than hand out tasks
             short = light or sum(source.bytes for source in sources) < SHORT
-            with spark_session(self.master, self.driver_memory, short) as spark:
+            with spark_session(
+                self.master, self.driver_memory, short, executor_memory=self.executor_memory, conf=conf
+            ) as spark:
+                if page := spark.sparkContext.uiWebUrl:
+                    progress(f"Spark's pages are at {page}", "")
                 yield spark, {"partitions": self.partitions, "progress": progress}
 
 

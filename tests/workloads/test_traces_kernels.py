@@ -56,6 +56,9 @@ PAIRS = [
     for b in (" ", ",", ";;", "\t ", "\u00a0")
     for c in ("-74.0", "x ", "2\u2028", "")
 ]
+WEEKDAYS = ["Monday", "mon", " SUNDAY ", "Saturday", "wednes", "", "\u212aon", "7", "friday\r"]
+MINUTES = ["0", "59", "60", " 83 ", "1439", "1440", "-1", "7.0", "", "00007", "12x", "\u0663"]
+CLOCKS = ["23:55", "23:55:27", "7:05", "", "24:00", "0:00", " 01:02"]
 TIMES = [
     *(
         "2010-10-19T23:55:27Z",
@@ -243,9 +246,11 @@ def rows_on(shelf: Shelf) -> tuple[Any, ...]:
 def assert_judged_alike(shop: Workshop, table: TraceTable) -> None:
     found = rows_on(shop.read(table, 0, ""))
     assert table.uncovered is None
-    folder = shop.folder / "expressions"
+    folder, spark = shop.folder / "expressions", shop.session.sparkContext
     folder.mkdir()
-    pieces = file_in_tasks(table.expressions(shop.session, shop.link(0)), folder, table.layout.header, False)
+    pieces = file_in_tasks(
+        table.expressions(shop.session, shop.link(0)), folder, table.layout.header, False, spark.accumulator(0)
+    )
     wanted = rows_on(Shelf(folder, pieces))
     assert found[2] == wanted[2]
     assert found[1] == wanted[1]
@@ -269,6 +274,8 @@ SPACED = lay_over(
         (SPACED, (NAMES, ["x", ""], PAIRS, TIMES)),
         (lay_over(TSV, columns="time,user,latitude,longitude", delimiter="::"), (TIMES, NAMES, NUMBERS[:9], ["7"])),
         (lay_over(CSV, columns="user=f1,time=f0,space=f3", header=True), (TIMES[:9], NAMES, ["x"], PAIRS)),
+        (lay_over(CSV, columns="user,weekday,minute,space"), (NAMES, WEEKDAYS, MINUTES, PAIRS)),
+        (lay_over(TSV, columns="clock,date,user,space"), (CLOCKS, TIMES[:12], NAMES, PAIRS)),
     ],
 )
 def test_checkins_are_judged_alike(
@@ -279,7 +286,8 @@ def test_checkins_are_judged_alike(
     for path in paths:
         path.write_bytes(nasty(rng, layout, values, 400))
     options = pipeline.CheckinOptions(
-        (10**15, 1_500_000_000_000_000), box=BOXES["us-paper"] if seed and layout is GOWALLA else None
+        (0 if "weekday" in layout.columns else 10**15, 1_500_000_000_000_000),
+        box=BOXES["us-paper"] if seed and layout is GOWALLA else None,
     )
     with open_workshop(spark, [paths], tmp_path / "w", layout.time_zone, 7, lambda *_: None) as shop:
         assert_judged_alike(shop, pipeline._table(shop, layout, None, options))

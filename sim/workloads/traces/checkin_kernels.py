@@ -18,7 +18,7 @@ from sim.workloads.traces.judging import Judged, beyond
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.shelves import RowFault
 from sim.workloads.traces.text_kernels import SPACE, nonempty, parse_numbers, words
-from sim.workloads.traces.time_kernels import parse_times
+from sim.workloads.traces.time_kernels import parse_times, time_texts
 from sim.workloads.traces.times import Window
 
 _BREAK, _PART = r"[ \t\n\x0b\f\r,;]", r"[^ \t\n\x0b\f\r,;]"
@@ -49,12 +49,12 @@ class CheckinRules:
         said = next((field for field in ("place", "space") if field in texts), None)
         degrees = _pairs(texts["space"]) if "space" in texts else (texts["latitude"], texts["longitude"])
         user = nonempty(texts["user"])
-        micros, timely = parse_times(texts["time"], self.layout)
+        micros, timely = parse_times(time_texts(texts, self.layout), self.layout)
         latitude, longitude = map(parse_numbers, degrees)
         faults: dict[RowFault, NDArray[np.bool_]] = {
             ("unparsable", None): ~fields.parsed,
             ("unparsable", "user"): ~valid(user),
-            ("bad_time", "time"): ~timely,
+            ("bad_time", self.layout.time_fields[0]): ~timely,
             ("bad_position", said or "latitude"): ~(np.abs(latitude) <= 90),
             ("bad_position", said or "longitude"): ~(np.abs(longitude) <= 180),
             ("null_island", None): (latitude == 0) & (longitude == 0),

@@ -17,10 +17,9 @@ from sim.spark import F, sql
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.rows import NUMBER, found, named, read_rows, with_texts
 from sim.workloads.traces.shelves import Shelf
-from sim.workloads.traces.times import Window, outside, parse_time
+from sim.workloads.traces.times import Window, outside, parse_time, time_text
 from sim.workloads.traces.typed import Names, read_typed
 
-_FIELDS = ("user", "time", "place", "space", "latitude", "longitude")
 # What each field should contain, for messages.
 CHECKIN_EXPECTED = {
     "user": "a user, which is not empty",
@@ -98,7 +97,7 @@ def check_layouts(layout: Layout, places: Layout | None) -> None:
 
 def checkin_fields(layout: Layout, places: Layout | None) -> tuple[str, ...]:
     """The fields of check-ins that are used."""
-    return ("user", "time", *(position_fields(layout) if places is None else ("place",)))
+    return ("user", *layout.time_fields, *(position_fields(layout) if places is None else ("place",)))
 
 
 def position_fields(layout: Layout) -> tuple[str, ...]:
@@ -142,10 +141,11 @@ def judge_checkins(rows: sql.DataFrame, layout: Layout, box: Box | None, window:
         degrees = [F.regexp_extract("space", pair, part) for part in (1, 2)]
     else:
         degrees = [F.col("latitude"), F.col("longitude")]
-    typed = with_texts(rows, _FIELDS).withColumns(
+    texts = ("user", *layout.time_fields, "place", "space", "latitude", "longitude")
+    typed = with_texts(rows, texts).withColumns(
         {
             "user": named(rows, "user"),
-            "micros": parse_time(F.col("time"), layout),
+            "micros": parse_time(time_text(layout), layout),
             "latitude": number(degrees[0], 90),
             "longitude": number(degrees[1], 180),
         }
@@ -160,7 +160,9 @@ def judge_checkins(rows: sql.DataFrame, layout: Layout, box: Box | None, window:
     reason = reason.when(outside(micros, window), "outside_window")
     said = next((F.lit(name) for name in ("place", "space") if name in rows.columns), None)
     position = F.when(latitude.isNull(), "latitude").otherwise("longitude") if said is None else said
-    column = F.when(F.col("reason") == "bad_time", "time").when(F.col("reason") == "bad_position", position)
+    column = F.when(F.col("reason") == "bad_time", layout.time_fields[0]).when(
+        F.col("reason") == "bad_position", position
+    )
     column = column.when((F.col("reason") == "unparsable") & F.col("parsed"), "user")
     judged = typed.withColumn("reason", reason).withColumn("column", column)
     kept = ("source", "block", "row", "raw", "user", "micros", "latitude", "longitude", "reason", "column")

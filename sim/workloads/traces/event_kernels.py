@@ -19,7 +19,7 @@ from sim.workloads.traces.judging import Judged, beyond
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.shelves import RowFault
 from sim.workloads.traces.text_kernels import SPACE, nonempty, words
-from sim.workloads.traces.time_kernels import parse_times
+from sim.workloads.traces.time_kernels import parse_times, time_texts
 from sim.workloads.traces.times import Window
 
 _SIZE = re.compile(rf"{SPACE}([0-9]+)(?:\.0*)?{SPACE}[\x85\u2028\u2029]?")
@@ -42,7 +42,7 @@ class EventRules:
         action = _codes(texts["action"], self.words)
         client, topic, publisher = (nonempty(texts.get(name, absent)) for name in ("client", "topic", "publisher"))
         size = _sizes(nonempty(texts["size"]), self.size) if "size" in texts else np.full(count, self.size, np.int32)
-        micros, timely = parse_times(texts["time"], self.layout)
+        micros, timely = parse_times(time_texts(texts, self.layout), self.layout)
         connects = (action == CONNECT) | (action == DISCONNECT)
         faults: dict[RowFault, NDArray[np.bool_]] = {
             ("unparsable", None): ~fields.parsed,
@@ -50,7 +50,7 @@ class EventRules:
             ("unparsable", "client"): (action != PUBLISH) & ~valid(client),
             ("unparsable", "topic"): ~connects & ~valid(topic),
             ("unparsable", "size"): (action == PUBLISH) & (size < 0),
-            ("bad_time", "time"): ~timely,
+            ("bad_time", self.layout.time_fields[0]): ~timely,
             ("outside_window", None): beyond(micros, self.window),
         }
         typed = {

@@ -46,7 +46,7 @@ def prepare_events(
     appears when it is complete; an existing workload is replaced. Raises WorkloadError where an input is missing, empty or damaged,
     the layout lacks a field, more than half of the rows are not in it, no row is usable, or `out` contains something else.
     """
-    layout.require("events", stages.NEEDED)
+    layout.require("events", stages.needed_fields(layout))
     options = options or EventOptions()
     with open_workshop(spark, [inputs], out, layout.time_zone, partitions, progress) as shop:
         shelf = shop.judge(_table(layout, options), "events")
@@ -74,10 +74,11 @@ def prepare_events(
 
 def _table(layout: Layout, options: EventOptions) -> TraceTable:
     """How events are judged."""
+    used = stages.event_fields(layout)
 
     def expressions(spark: sql.SparkSession, folder: Path) -> sql.DataFrame:
-        rows = read_rows(spark, folder, layout, stages.FIELDS)
+        rows = read_rows(spark, folder, layout, used)
         return stages.judge_events(rows, layout, options.words, options.window, options.size)
 
     rules = EventRules(layout, options.words, options.window, options.size)
-    return TraceTable(layout, stages.FIELDS, rules, expressions, stages.EVENT_EXPECTED)
+    return TraceTable(layout, used, rules, expressions, stages.EVENT_EXPECTED)

@@ -15,11 +15,10 @@ from sim.workloads.models.event_log import Control, Delivered, EventLog, EventPu
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.rows import found, named, with_texts
 from sim.workloads.traces.shelves import Shelf
-from sim.workloads.traces.times import Window, outside, parse_time
+from sim.workloads.traces.times import Window, outside, parse_time, time_text
 from sim.workloads.traces.typed import Names, read_typed
 
-FIELDS = ("time", "action", "client", "topic", "size", "publisher")
-NEEDED = FIELDS[:4]
+_NEEDED = ("action", "client", "topic")
 PUBLISH, DELIVER = 4, 5
 ACTIONS = {
     "connect": CONNECT,
@@ -45,6 +44,16 @@ EVENT_EXPECTED = {
     "topic": "a topic, in every row that does not connect or disconnect",
     "size": "a size in whole bytes, or nothing",
 }
+
+
+def needed_fields(layout: Layout) -> tuple[str, ...]:
+    """The fields that every row of a log has."""
+    return (*layout.time_fields, *_NEEDED)
+
+
+def event_fields(layout: Layout) -> tuple[str, ...]:
+    """All fields with a meaning, whether the layout has them or not."""
+    return (*needed_fields(layout), "size", "publisher")
 
 
 def action_words(text: str | None = None) -> dict[str, int]:
@@ -82,9 +91,9 @@ def judge_events(
     code = F.coalesce(*(F.when(word == known, number) for known, number in words.items())).cast("tinyint")
     given = named(rows, "size")
     whole = F.regexp_extract(given, r"^\s*([0-9]+)(\.0*)?\s*$", 1).try_cast("int")
-    typed = with_texts(rows, FIELDS).withColumns(
+    typed = with_texts(rows, event_fields(layout)).withColumns(
         {
-            "micros": parse_time(F.col("time"), layout),
+            "micros": parse_time(time_text(layout), layout),
             "action": code,
             **{field: named(rows, field) for field in ("client", "topic", "publisher")},
             "size": F.when(given.isNotNull(), whole).otherwise(size),
@@ -97,12 +106,12 @@ def judge_events(
     wrong = wrong.when((action == PUBLISH) & F.col("size").isNull(), "size")
     reason = F.when(~parsed | wrong.isNotNull(), "unparsable").when(micros.isNull(), "bad_time")
     reason = reason.when(outside(micros, window), "outside_window")
-    column = F.coalesce(wrong, F.when(parsed & micros.isNull(), "time"))
+    column = F.coalesce(wrong, F.when(parsed & micros.isNull(), layout.time_fields[0]))
     topic = F.when(~action.isin(CONNECT, DISCONNECT), topic)  # what else stands there is none
     judged = typed.withColumns({"column": column, "reason": reason, "topic": topic})
     kept = F.when(F.col("reason").isNotNull() | ~action.isin(PUBLISH, DELIVER), F.col("raw"))
     judged = judged.withColumns({"found": found(judged), "raw": kept})
-    return judged.drop("parsed", "time", *(f"{field}_text" for field in FIELDS))
+    return judged.drop("parsed", *layout.time_fields, *(f"{field}_text" for field in event_fields(layout)))
 
 
 def load_events(shelf: Shelf) -> tuple[EventLog, NDArray[np.int64]]:

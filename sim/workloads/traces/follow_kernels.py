@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -12,11 +11,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sim.files.columns import valid
-from sim.files.parquet import repeated
 from sim.workloads.models.follow_log import EVER, UNENDING
 from sim.workloads.traces.fields import Fields
 from sim.workloads.traces.follow_tables import FollowTable, Labels, Span
@@ -24,7 +21,7 @@ from sim.workloads.traces.judging import Judged, beyond
 from sim.workloads.traces.layouts import zone_of
 from sim.workloads.traces.shelves import RowFault
 from sim.workloads.traces.text_kernels import first_named
-from sim.workloads.traces.time_kernels import parse_times
+from sim.workloads.traces.time_kernels import parse_times, time_texts
 from sim.workloads.traces.times import Window
 
 _DIGITS = 12  # hexadecimal digits of a share, which a float holds exactly
@@ -67,11 +64,7 @@ class FollowRules:
     def _micros(self, fields: Fields) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """When something was published, and the mask of known times."""
         table, texts = self.table, fields.columns
-        parts = [texts[field] for field in table.time]
-        joined = parts[0]
-        if len(parts) > 1:
-            joined = _joined(parts)
-        micros, timely = parse_times(joined, table.layout)
+        micros, timely = parse_times(time_texts(texts, table.layout), table.layout)
         timely &= micros >= table.first_micros
         if table.spread:
             rows = np.flatnonzero(timely & fields.parsed)
@@ -90,12 +83,6 @@ class LabelRules:
         """The texts that name topics, and their names."""
         labels = self.labels
         return Judged({"topic": _first(fields, labels.fields), "name": fields.columns[labels.name]}, {}, False)
-
-
-def _joined(parts: Sequence[pa.StringArray]) -> pa.StringArray:
-    """The texts of each row with a hyphen between; null where one of them is."""
-    hyphen = repeated("-", len(parts[0]))
-    return pc.binary_join_element_wise(*parts, hyphen, null_handling="emit_null")
 
 
 def _add(faults: dict[RowFault, NDArray[np.bool_]], fault: RowFault, rows: NDArray[np.bool_]) -> None:

@@ -32,8 +32,8 @@ class FollowTable:
     """Files of one layout. A row's `user`, which is a field, follows all topics of `follows` and publishes on those of `events`.
 
     A row that does both begins a follow. For others, the fields since and until give its time, and `kind` the kind of topic, if the
-    layout has them. The texts of the fields `time`, joined by hyphens, give the time of publication; times before the year
-    `earliest` are invalid. If only the day or month is known (`spread`), a moment in it is drawn. `file` is its name in a preset.
+    layout has them. Publications before the year `earliest` are invalid. If only the day or month is known (`spread`), a moment in it
+    is drawn. `file` is its name in a preset.
     """
 
     layout: Layout
@@ -41,7 +41,6 @@ class FollowTable:
     follows: tuple[FollowedTopics, ...] = ()
     events: tuple[FollowedTopics, ...] = ()
     kind: str = "kind"
-    time: tuple[str, ...] = ("time",)
     earliest: int = 1
     spread: Span | None = None
     file: str = ""
@@ -50,6 +49,11 @@ class FollowTable:
     def topics(self) -> tuple[FollowedTopics, ...]:
         """The topics of `follows` and `events`, each once."""
         return tuple(dict.fromkeys(self.follows + self.events))
+
+    @property
+    def time(self) -> tuple[str, ...]:
+        """The fields that give the time of a publication."""
+        return self.layout.time_fields
 
     @property
     def bounds(self) -> tuple[str, ...]:
@@ -182,7 +186,6 @@ LASTFM_HETREC = Preset(
         FollowTable(
             _hetrec("user", "artist", "tag", "day", "month", "year", time_format="yyyy-M-d"),
             events=_artist("artist") + _friend("user"),
-            time=("year", "month", "day"),
             earliest=2002,
             spread="month",
             file="user_taggedartists.dat",

@@ -15,7 +15,7 @@ from sim.workloads.models.follow_log import EVER, UNENDING, FollowLog, FollowPub
 from sim.workloads.traces.follow_tables import FollowTable, Labels, Span
 from sim.workloads.traces.rows import found, named, read_rows, with_texts
 from sim.workloads.traces.shelves import Shelf
-from sim.workloads.traces.times import Window, outside, parse_time
+from sim.workloads.traces.times import Window, outside, parse_time, time_text
 from sim.workloads.traces.typed import Names, read_typed
 
 _DIGITS = 12  # hexadecimal digits of a share, which a float holds exactly
@@ -24,8 +24,7 @@ _DIGITS = 12  # hexadecimal digits of a share, which a float holds exactly
 def expected_text(table: FollowTable) -> dict[str, str]:
     """What is expected in the fields of a table, as text; each kind of time is described separately."""
     fields = {topics.fields[0]: f"a {topics.kind}, which is not empty" for topics in table.topics}
-    dates = dict.fromkeys(table.time, f"the parts of a date ({'-'.join(table.time)})") if len(table.time) > 1 else {}
-    return {**fields, table.user: "a user, which is not empty", **dates}
+    return {**fields, table.user: "a user, which is not empty"}
 
 
 def judge_follows(rows: sql.DataFrame, table: FollowTable, window: Window, streams: Streams) -> sql.DataFrame:
@@ -42,9 +41,7 @@ def judge_follows(rows: sql.DataFrame, table: FollowTable, window: Window, strea
 
     judged = with_texts(rows, table.used)
     if table.events:
-        micros = parse_time(
-            F.concat_ws("-", *table.time) if len(table.time) > 1 else F.col(table.time[0]), table.layout
-        )
+        micros = parse_time(time_text(table.layout), table.layout)
         judged = judged.withColumn("micros", F.when(micros >= table.first_micros, micros))
         if table.spread:
             judged = judged.withColumn("micros", _moment(F.col("micros"), F.col("raw"), table.spread, streams))

@@ -19,6 +19,9 @@ Kind = Literal["text", "jsonl", "parquet"]
 SKIPPED = "_"
 # Fields with names.
 _NAMES = ("user", "place", "client", "publisher", "topic", "kind")
+# Fields that give a time where there is no `time`: one of these dates, and a time of the day or none.
+_DATES = (("date",), ("year", "month", "day"), ("weekday",))
+_CLOCKS = ("clock", "minute")
 # Time formats with a name instead of a pattern, with an example of each.
 NAMED_TIMES = {"iso": "2010-10-19T23:55:27Z", "epoch": "1287532527.5", "epoch-ms": "1287532527500"}
 
@@ -66,6 +69,14 @@ class Layout:
                 raise WorkloadError(
                     f"{option} {self.said() or 'is not given'}: no {field}{hint} ({what} need {', '.join(fields)})"
                 )
+
+    @property
+    def time_fields(self) -> tuple[str, ...]:
+        """The fields that give its times: `time`, or those of a date and of a time of the day, if it has one."""
+        date = next((fields for fields in _DATES if set(fields) <= set(self.columns)), None)
+        if date is None or "time" in self.columns:
+            return ("time",)
+        return date + tuple(field for field in _CLOCKS if field in self.columns)[:1]
 
     def said(self) -> str:
         """Its columns as written after `--columns`."""

@@ -69,7 +69,9 @@ def check_form(
     column = blamed[1]
     if column is None:
         raise WorkloadError(f"{place}: expected {_line(layout)}, found {_shown(raw)} {share}")
-    wanted = expected.get(column) or f"a time such as {example()}"
+    times = layout.time_fields
+    parts = f"the parts of a time ({', '.join(times)})" if column == times[0] and len(times) > 1 else ""
+    wanted = parts or expected.get(column) or f"a time such as {example()}"
     said = "nothing" if found is None else repr(found[:80])
     raise WorkloadError(f"{place}: {_column(layout, column)} looks wrong: expected {wanted}, found {said} {share}")
 

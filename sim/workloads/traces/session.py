@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from sim.base.errors import WorkloadError
+from sim.base.units import format_duration
 from sim.spark import sql
+from sim.workloads.traces.spark_conf import ROW_SETTINGS
+
+if TYPE_CHECKING:
+    from pyspark import Accumulator
 
 
 def partitioned(spark: sql.SparkSession, partitions: int | None, time_zone: str) -> sql.SparkSession:
@@ -25,16 +32,8 @@ def partitioned(spark: sql.SparkSession, partitions: int | None, time_zone: str)
         raise WorkloadError(
             f"--time-zone '{time_zone}': Spark knows no such zone (expected such as Europe/Paris or +02:00)"
         ) from None
-    settings = {
-        "spark.sql.ansi.enabled": "true",
-        "spark.sql.legacy.timeParserPolicy": "CORRECTED",  # else a time that Spark 2 could read raises
-        "spark.sql.caseSensitive": "true",
-        "spark.sql.autoBroadcastJoinThreshold": "1m",  # millions of rows are not gathered in the driver
-        "spark.sql.legacy.parquet.nanosAsLong": "true",
-        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-        "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
-        "spark.sql.shuffle.partitions": partitions or max(4, spark.sparkContext.defaultParallelism),
-    }
+    shuffled = partitions or max(4, spark.sparkContext.defaultParallelism)
+    settings: dict[str, object] = {**ROW_SETTINGS, "spark.sql.shuffle.partitions": shuffled}
     if partitions is not None:
         settings |= {
             "spark.sql.files.minPartitionNum": partitions,
@@ -46,15 +45,25 @@ def partitioned(spark: sql.SparkSession, partitions: int | None, time_zone: str)
     return session
 
 
+def how_far(done: int, total: int, rows: int, seconds: float) -> str:
+    """How far a step is that has taken so many seconds: its parts, its rows, and the time left if parts take equally long."""
+    said = f"{done} of {total} parts, {rows:,} rows"
+    return (
+        f"{said}, {format_duration(max(1, round(seconds * (total - done) / done)))} left" if 0 < done < total else said
+    )
+
+
 @contextmanager
-def watched(spark: sql.SparkSession, report: Callable[[str], None], every: float = 0.5) -> Iterator[None]:
-    """While the body runs Spark jobs, report how many tasks of the running stages are done; "" at the start.
+def watched(spark: sql.SparkSession, report: Callable[[str], None], every: float = 0.5) -> Iterator[Accumulator[int]]:
+    """While the body runs Spark jobs, report how far the running stages are; their tasks add their rows to what it gets.
 
     Where the body is left by an exception, an interrupt for one, its jobs are cancelled.
     """
+    began = time.monotonic()
     from py4j.protocol import Py4JError
 
     context = spark.sparkContext
+    rows = context.accumulator(0)
     tracker, tag = context.statusTracker(), f"brokersim-{id(spark)}"
     ended = threading.Event()
 
@@ -64,14 +73,14 @@ def watched(spark: sql.SparkSession, report: Callable[[str], None], every: float
                 stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
                 total = sum(stage.numTasks for stage in stages if stage)
                 if total:
-                    report(f"{sum(stage.numCompletedTasks for stage in stages if stage)} of {total} tasks")
+                    done = sum(stage.numCompletedTasks for stage in stages if stage)
+                    report(how_far(done, total, rows.value, time.monotonic() - began))
 
-    report("")
     watcher = threading.Thread(target=watch, name="spark-progress", daemon=True)
     watcher.start()
     context.addJobTag(tag)  # of this thread's jobs
     try:
-        yield
+        yield rows
     except BaseException:
         with suppress(Py4JError, OSError):
             context.cancelJobsWithTag(tag)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -21,26 +22,41 @@ from sim.spark import sql
 from sim.workloads.traces.ranges import Range
 from sim.workloads.traces.shelves import Piece, PieceWriter
 
+if TYPE_CHECKING:
+    from pyspark import Accumulator
+
 _NO_TYPE = ("source", "block", "reason", "column", "found")
 
 
-def judge_in_tasks(spark: sql.SparkSession, judge: Callable[[Range], Piece], ranges: Sequence[Range]) -> list[Piece]:
-    """A piece for each range, each by a task of its own."""
+def judge_in_tasks(
+    spark: sql.SparkSession, judge: Callable[[Range], Piece], ranges: Sequence[Range], rows: Accumulator[int]
+) -> list[Piece]:
+    """A piece for each range, each by a task of its own that adds its rows to `rows`."""
+
+    def task(number: int) -> bytes:
+        piece = judge(ranges[number])
+        rows.add(piece.lines)
+        return pickle.dumps(vars(piece))
+
     with _shipped():
         numbers = spark.sparkContext.parallelize(range(len(ranges)), len(ranges))
-        found = numbers.map(lambda number: pickle.dumps(vars(judge(ranges[number])))).collect()
+        found = numbers.map(task).collect()
     return [Piece(**pickle.loads(piece)) for piece in found]  # noqa: S301 - from our own executors
 
 
-def file_in_tasks(judged: sql.DataFrame, folder: Path, header: bool, numbered: bool) -> list[Piece]:
+def file_in_tasks(
+    judged: sql.DataFrame, folder: Path, header: bool, numbered: bool, rows: Accumulator[int]
+) -> list[Piece]:
     """The pieces of rows with source, block, row, raw, reason, column, found, and what they are typed as.
 
-    A `header` is no row of a source; `row` ascends in a block or, if `numbered`, is that of the source.
+    A `header` is no row of a source; `row` ascends in a block or, if `numbered`, is that of the source. Tasks add their rows to
+    `rows`.
     """
 
     def file(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        pieces = [pickle.dumps(vars(piece)) for piece in _pieces(batches, folder, header, numbered)]
-        yield pa.record_batch({"piece": pa.array(pieces, pa.binary())})
+        pieces = list(_pieces(batches, folder, header, numbered))
+        rows.add(sum(piece.lines for piece in pieces))
+        yield pa.record_batch({"piece": pa.array([pickle.dumps(vars(piece)) for piece in pieces], pa.binary())})
 
     with _shipped():
         found = judged.mapInArrow(file, "piece binary").collect()

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import ROUND_HALF_UP, Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sim.files.columns import places
+from sim.files.parquet import repeated, strings
 from sim.workloads.traces.layouts import NAMED_TIMES, Layout, zone_of
 from sim.workloads.traces.shapes import Shaped, shaped
-from sim.workloads.traces.times import limits, patterns_of, without_options
+from sim.workloads.traces.text_kernels import words
+from sim.workloads.traces.times import DAY_MINUTES, NOMINAL_DAYS, limits, patterns_of, without_options
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -127,6 +132,39 @@ def _written(token: re.Match[str], moment: datetime) -> str:
         return _MONTHS[moment.month - 1].capitalize()
     fields = {"y": "year", "M": "month", "d": "day", "H": "hour", "m": "minute", "s": "second"}
     return f"{getattr(moment, fields[letter]):0{width}}"
+
+
+def time_texts(texts: Mapping[str, pa.StringArray], layout: Layout) -> pa.StringArray:
+    """The text of each row to parse as a time; null where a part of it is missing.
+
+    The field `time`; or a date (`date`, `year-month-day`, or `weekday`, a day of a nominal week) and, after a space, a time of
+    the day (`clock`, or `minute`, a number of minutes, as HH:mm).
+    """
+    fields = layout.time_fields
+    parts = [_part(field, texts[field]) for field in fields]
+    joined = parts[0]
+    for field, part in zip(fields[1:], parts[1:], strict=True):
+        between = repeated(" " if field in ("clock", "minute") else "-", len(part))
+        joined = pc.binary_join_element_wise(joined, part, between, null_handling="emit_null")
+    return joined
+
+
+def _part(field: str, column: pa.StringArray) -> pa.StringArray:
+    if field not in ("weekday", "minute"):
+        return column
+    number, found = words(column)
+    read = (lambda text: NOMINAL_DAYS.get(text.strip(" ").lower())) if field == "weekday" else _clock
+    known = [read(text) for text in found]
+    which = np.array([*(text is not None for text in known), False])[number]
+    return strings([*(text or "" for text in known), ""]).take(places(number.astype(np.int64), which))
+
+
+def _clock(text: str) -> str | None:
+    """A number of minutes as a time of the day."""
+    digits = text.strip(" ")
+    if not (len(digits) <= len("1439") and re.fullmatch("[0-9]+", digits) and int(digits) < DAY_MINUTES):
+        return None
+    return f"{int(digits) // 60:02}:{int(digits) % 60:02}"
 
 
 def parse_times(column: pa.StringArray, layout: Layout, *, bound: bool = False) -> tuple[Ints, Flags]:

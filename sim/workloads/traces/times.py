@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,13 @@ Window = tuple[int | None, int | None]
 
 _EPOCH = r"^\s*[+-]?[0-9]+(\.[0-9]*)?([eE]\+?[0-9]{1,2})?\s*$"
 _ISO = ("yyyy-MM-dd'T'HH:mm[:ss[.SSSSSSSSS]][XXX]", "yyyy-MM-dd HH:mm[:ss[.SSSSSSSSS]][XXX]", "yyyy-MM-dd")
+NOMINAL_DAYS = {
+    name[:length]: f"1970-01-{5 + day:02}"
+    for day, name in enumerate(("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"))
+    for length in (len(name), 3)
+}
+"""The days that weekdays stand for where there is no date: those of a nominal week, by their English names."""
+DAY_MINUTES = 24 * 60
 TYPED = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 _FAR = r"[+][0-9]{6}"  # a year in which Spark's numbers overflow
 _WEEKDAY = r"^(?i:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?i:day)?([\s\S]*)$"
@@ -47,6 +55,29 @@ def parse_time(column: sql.Column, layout: Layout, *, bound: bool = False) -> sq
     micros = F.coalesce(*(_micros(column, pattern, layout.time_zone) for pattern in patterns_of(layout)))
     first, end = limits(bound)
     return F.when(micros.between(first, end - 1), micros)
+
+
+def time_text(layout: Layout) -> sql.Column:
+    """The text to parse as a time: the field `time`, or the parts of it joined, see `time_kernels.time_texts`."""
+    fields = layout.time_fields
+    parts = {field: F.col(field) for field in fields}
+    if "weekday" in parts:
+        names = F.create_map(*(F.lit(text) for pair in NOMINAL_DAYS.items() for text in pair))
+        parts["weekday"] = F.try_element_at(names, F.lower(F.trim("weekday")))
+    if "minute" in parts:
+        minute = F.when(F.col("minute").rlike(r"^ *[0-9]{1,4} *$"), F.trim("minute").cast("int"))
+        clock = F.format_string("%02d:%02d", F.floor(minute / 60), minute % 60)
+        parts["minute"] = F.when(minute < DAY_MINUTES, clock)
+    *dates, last = parts.values()
+    if len(fields) == 1:
+        return last
+    if fields[-1] in ("clock", "minute"):
+        return F.concat(_hyphenated(dates), F.lit(" "), last)
+    return _hyphenated([*dates, last])
+
+
+def _hyphenated(parts: Sequence[sql.Column]) -> sql.Column:
+    return F.concat(parts[0], *(text for part in parts[1:] for text in (F.lit("-"), part)))
 
 
 def patterns_of(layout: Layout) -> list[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -25,9 +26,9 @@ from sim.workloads.format.workload import Workload
 from sim.workloads.traces.judging import RangeJudge, Rules, beyond_kernels
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.quarantine import account, check_form, describe_reasons, quarantined
-from sim.workloads.traces.ranges import cut_files
+from sim.workloads.traces.ranges import Range, cut_files
 from sim.workloads.traces.rows import names_in
-from sim.workloads.traces.session import partitioned, watched
+from sim.workloads.traces.session import how_far, partitioned, watched
 from sim.workloads.traces.shelves import Piece, Shelf
 from sim.workloads.traces.sources import Inputs, Source, find_groups, link_sources, original
 from sim.workloads.traces.spark_tasks import file_in_tasks, judge_in_tasks
@@ -141,30 +142,22 @@ class Workshop:
         uncovered = table.uncovered
         if uncovered and self.spark is None:
             raise WorkloadError(f"{sources[0].path}: {uncovered}; give --engine spark, which reads them")
-        with self._watch(f"{step} by {'Spark expressions' if uncovered else 'Arrow kernels'}") as report:
-            if uncovered:
-                judged = table.expressions(self.session, self.link(group))
-                return Shelf(folder, file_in_tasks(judged, folder, table.layout.header, table.layout.kind == "parquet"))
-            names = [names_in(source.path, table.layout, table.used) for source in sources]
-            first, cores = sum(map(len, self.groups[:group])), 1
-            if self.spark is not None:
-                cores = self.spark.sparkContext.defaultParallelism
-            ranges = cut_files(sources, names, first, self.partitions, cores)
-            judge = RangeJudge(table.layout, table.used, table.rules, folder)
-            if self.spark is not None:
-                return Shelf(folder, judge_in_tasks(self.spark, judge, ranges))
-            pieces = list[Piece]()
-            for done, part in enumerate(ranges):
-                pieces.append(judge(part))
-                report(f"{done + 1} of {len(ranges)} parts")
-            return Shelf(folder, pieces)
-
-    @contextmanager
-    def _watch(self, step: str) -> Iterator[Callable[[str], None]]:
-        """While the body runs, report the step and how far it is."""
-        report = partial(self.progress, step)
-        with nullcontext(report("")) if self.spark is None else watched(self.spark, report):
-            yield report
+        report = partial(self.progress, f"{step} by {'Spark expressions' if uncovered else 'Arrow kernels'}")
+        report("")
+        if uncovered:
+            judged, numbered = table.expressions(self.session, self.link(group)), table.layout.kind == "parquet"
+            with watched(self.session, report) as rows:
+                return Shelf(folder, file_in_tasks(judged, folder, table.layout.header, numbered, rows))
+        names = [names_in(source.path, table.layout, table.used) for source in sources]
+        first, cores = sum(map(len, self.groups[:group])), 1
+        if self.spark is not None:
+            cores = self.spark.sparkContext.defaultParallelism
+        ranges = cut_files(sources, names, first, self.partitions, cores)
+        judge = RangeJudge(table.layout, table.used, table.rules, folder)
+        if self.spark is None:
+            return Shelf(folder, list(_one_by_one(judge, ranges, report)))
+        with watched(self.spark, report) as rows:
+            return Shelf(folder, judge_in_tasks(self.spark, judge, ranges, rows))
 
     def _example(self, layout: Layout) -> str:
         return example_time(self.session, layout) if beyond_kernels(layout) else example_of(layout)
@@ -220,6 +213,16 @@ def open_workshop(
     found = find_groups(groups)
     with folder_beside(out) as folder, _blaming(spark, [source for group in found for source in group]):
         yield Workshop(spark, folder, out, found, progress, time_zone, partitions)
+
+
+def _one_by_one(judge: RangeJudge, ranges: Sequence[Range], report: Callable[[str], None]) -> Iterator[Piece]:
+    """The pieces of ranges, reporting how far they are."""
+    began, rows = time.monotonic(), 0
+    for done, part in enumerate(ranges, 1):
+        piece = judge(part)
+        rows += piece.lines
+        report(how_far(done, len(ranges), rows, time.monotonic() - began))
+        yield piece
 
 
 def _size_of(sources: Sequence[Source]) -> str:
