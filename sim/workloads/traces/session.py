@@ -46,7 +46,7 @@ def partitioned(spark: sql.SparkSession, partitions: int | None, time_zone: str)
 
 
 def how_far(done: int, total: int, rows: int, seconds: float) -> str:
-    """How far a step is that has taken so many seconds: its parts, its rows, and the time left if parts take equally long."""
+    """How far a step is after these seconds: its parts, its rows, and the time left if parts take equally long."""
     said = f"{done} of {total} parts, {rows:,} rows"
     return (
         f"{said}, {format_duration(max(1, round(seconds * (total - done) / done)))} left" if 0 < done < total else said
