@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from sim.papers.claims import FALLS, Claim, Misprint, near
+from sim.papers.claims import FALLS, Claim, ClaimBound, ClaimReading, Misprint, Reason, in_readings, near
 from sim.papers.overlays.claims import GAP
 from sim.papers.page import Reproduction, SectionRuns
 from sim.papers.paper import Chart, Paper, PaperTable, Section
 from sim.papers.quantities import extreme_step, largest_ratio, metric_value
 
-READINGS = ("loose", "strict")
+READINGS = ("strict", "loose")
+SAID = "1: There are twice as many."
 CHARTS = (
     Chart("average_degree", "nodes", "nodes", by="reading"),
     Chart("edges", "variant", "design", colour="reading"),
@@ -25,7 +26,7 @@ def table(nodes: tuple[int, ...] = (10, 20, 40), replications: int = 4, noise: f
     """Two designs: the old one has twice the degree of the new one, which falls by a tenth from point to point."""
     rng = np.random.default_rng(3)
     rows: list[dict[str, Any]] = []
-    for reading in READINGS:
+    for reading in sorted(READINGS):
         for place, n in enumerate(nodes):
             for variant, factor in (("old", 2.0), ("new", 1.0)):
                 for replication in range(replications):
@@ -47,13 +48,16 @@ def table(nodes: tuple[int, ...] = (10, 20, 40), replications: int = 4, noise: f
 
 
 def paper(title: str = "A small paper", text: str = "") -> Paper:
-    """Three claims: one holds, one does not, one is of runs that nobody has done."""
+    """Four claims: one holds, one does not, one is of runs that nobody has done, and one is not the paper's."""
     ratio, step = largest_ratio("average_degree", "old", "new", "nodes"), extreme_step("edges", "new", "nodes", True)
+    why, readings = Reason("as it should", "there are more nodes"), dict.fromkeys(READINGS, "2: Nodes are nodes.")
+    seven = ClaimReading(metric_value("edges", "new", "there"))
+    bound = ClaimBound("No overlay has fewer links", largest_ratio("edges", "new", "new", "nodes"))
+    impossible = ClaimReading(largest_ratio("edges", "new", "new", "nodes"), bound=bound)
     return Paper(
         title,
         "Somebody",
         text,
-        READINGS,
         (
             Section(
                 "main", "The figure", "What it shows.", CHARTS, (PaperTable("Links", ("edges", "gap"), "variant"),)
@@ -61,9 +65,10 @@ def paper(title: str = "A small paper", text: str = "") -> Paper:
             Section("more", "More of it", "What is not there."),
         ),
         (
-            *(Claim("main", "fig. 1", "twice as many", ratio, near(2, 0.3), "as it should", r) for r in READINGS),
-            *(Claim("main", "fig. 1", "fewer links", step, FALLS, "there are more nodes", r) for r in READINGS),
-            Claim("more", "fig. 2", "seven", metric_value("edges", "new", "there"), near(7, 0), "nobody knows"),
+            Claim("main", "fig. 1", "twice as many", SAID, in_readings(ratio, readings), near(2, 0.3), why),
+            Claim("main", "fig. 1", "fewer links", SAID, in_readings(step, readings), FALLS, why),
+            Claim("more", "fig. 2", "seven", SAID, (seven,), near(7, 0), why),
+            Claim("main", "fig. 1", "two", SAID, (impossible,), near(2, 0.5), why, (ratio,), ours=True),
         ),
         (Misprint("p. 1", "seven", "eight", "tests/a.py::test_b"),),
         lambda setting: (),

@@ -67,26 +67,29 @@ def reproduce(
 
 
 def _print(made: Reproduction) -> None:
-    """Print the claims and verdicts as a table, in the reading that counts as the reproduction, and their counts in each."""
+    """Print the claims and verdicts as a table, a line for each reading, and how many verdicts there are of each kind."""
     from rich import box
     from rich.table import Table
 
     from analysis.formatting import describe
-    from sim.papers.claims import judge
-    from sim.papers.page import claims_summary
+    from sim.papers.judging import claims_summary
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column, width in (("where", 17), ("claim", 34), ("paper", 12), ("ours", 22), ("verdict", 11)):
         table.add_column(column, width=width)
-    for claim in made.paper.claims:
-        if claim.reading in ("", made.paper.readings[0]):
-            found = claim.number(made.tables)
-            mean, interval = describe(found, signed=claim.target.signed)
-            ours = f"{mean}{claim.quantity.unit if found.n else ''} {interval}".rstrip()
-            table.add_row(claim.place, claim.statement, claim.target.text, ours, judge(found, claim.target))
+    for judged in made.claims:
+        claim, place = judged.claim, judged.claim.place + (" (ours)" if judged.claim.ours else "")
+        for one in judged.shown:
+            reading = one.reading
+            first = one is judged.best
+            parts = [claim.statement] if first else []
+            statement = " ".join([*parts, *([f"– {reading.name}"] if reading.name else [])])
+            mean, interval = describe(one.number, signed=claim.target.signed)
+            ours = f"{mean}{reading.quantity.unit if one.number.n else ''} {interval}".rstrip()
+            table.add_row(place if first else "", statement, claim.target.text if first else "", ours, one.verdict)
     console = terminal.console()
     console.print(made.paper.title, style="bold")
     if table.rows:
         console.print(table)
-    for sentence in claims_summary(made):
+    for sentence in claims_summary(made.claims):
         console.print(sentence)

@@ -1,10 +1,10 @@
-"""A paper's claims as data: the number that tests each, the values that agree, the verdict, and the paper's misprints."""
+"""A paper's claims as data: what the paper says, the ways to read it, the values that agree, and the paper's misprints."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import pandas as pd
@@ -74,30 +74,66 @@ class ClaimedQuantity:
 
 
 @dataclass(frozen=True)
-class Claim:
-    """One statement of the paper, the number that tests it, and the reason for the outcome.
+class ClaimBound:
+    """What nothing of the kind can exceed, or fall below: `text` says why, `quantity` computes it from the same runs."""
 
-    `section` names the runs, `where` (column → value) selects those that count; `reading` is the reading of the paper, "" if there
-    is only one. `place` is the place in the paper.
+    text: str
+    quantity: ClaimedQuantity
+    at_most: bool = True
+
+
+@dataclass(frozen=True)
+class ClaimReading:
+    """A way to read a claim, and the number that tests it when it is read so.
+
+    `sentence` is what allows it, as "IV-A: The sentence.", or "" where the claim's own does. It is about the runs of `section`, by
+    default the claim's; `runs` is the value in their column `reading` that counts, "" for all.
+    """
+
+    quantity: ClaimedQuantity
+    name: str = ""
+    sentence: str = ""
+    runs: str = ""
+    section: str = ""
+    bound: ClaimBound | None = None
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a claim holds, and why it fails: a sentence for each outcome. Which of them is shown follows from the verdict."""
+
+    holds: str
+    fails: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of the paper, and the ways to read it, the most literal first.
+
+    `section` names the runs, `place` the figure or table, and `sentence` is what the paper says, as "IV-A: The sentence.". Texts for
+    `sentence` and `reason` may be names of such texts in the paper's `page.toml`. `evidence` are further numbers of the same runs that
+    show the reason. A row that is `ours` is no claim of the paper, and is not counted.
     """
 
     section: str
     place: str
     statement: str
-    quantity: ClaimedQuantity
+    sentence: str
+    readings: tuple[ClaimReading, ...]
     target: Target
-    reason: str
-    reading: str = ""
+    reason: str | Reason
+    evidence: tuple[ClaimedQuantity, ...] = ()
+    ours: bool = False
 
-    def number(self, runs: Mapping[str, pd.DataFrame]) -> Interval:
-        """The number, from the tables of runs by section."""
-        table = runs.get(self.section, pd.DataFrame())
-        return self.quantity.interval(table[table["reading"] == self.reading] if self.reading and len(table) else table)
+    def runs_of(self, reading: ClaimReading, runs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+        """The runs that count in this reading, from the tables of runs by section."""
+        table = runs.get(reading.section or self.section, pd.DataFrame())
+        return table[table["reading"] == reading.runs] if reading.runs and len(table) else table
 
 
-def in_readings(claims: Iterable[Claim], readings: Sequence[str]) -> Iterator[Claim]:
-    """Each claim in every reading of the paper."""
-    return (replace(claim, reading=reading) for claim in claims for reading in readings)
+def in_readings(quantity: ClaimedQuantity, sentences: Mapping[str, str]) -> tuple[ClaimReading, ...]:
+    """A number in every reading of the paper; each has its name in the column `reading` of runs, and the sentence that allows it."""
+    return tuple(ClaimReading(quantity, name, sentence, name) for name, sentence in sentences.items())
 
 
 @dataclass(frozen=True)
@@ -108,17 +144,3 @@ class Misprint:
     printed: str
     found: str
     test: str
-
-
-def judge(number: Interval, target: Target) -> ClaimVerdict:
-    """The verdict on a claim, from the number with its 95 % confidence interval and the values that agree with the paper.
-
-    It reproduces where the whole interval agrees, does not where none of it does, and reproduces in part where some of it does. A
-    number without an interval (one replication, or equal values) is taken as the interval. Without a number the claim was not run.
-    """
-    if number.n == 0:
-        return "not run"
-    low, high = number.ends
-    if target.low <= low and high <= target.high:
-        return "reproduces"
-    return "in part" if low <= target.high and target.low <= high else "does not"

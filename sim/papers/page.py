@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
@@ -13,7 +13,8 @@ from analysis.charts import write_atomically
 from analysis.formatting import describe, number
 from analysis.page import render
 from sim.base.naming import Raw
-from sim.papers.claims import LESS, VERDICTS, Claim, Target, judge
+from sim.papers.claims import LESS, Target
+from sim.papers.judging import JudgedClaim, claims_summary, judge_claims
 from sim.papers.paper import Paper
 from sim.papers.views import chart_tables, charts_of
 
@@ -43,7 +44,7 @@ class Reproduction:
     version: str
     scale: float
 
-    @property
+    @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
         """The tables of runs, with derived numbers, by section of the paper."""
         return {
@@ -51,6 +52,11 @@ class Reproduction:
             for section in self.paper.sections
             if section.source in self.sections
         }
+
+    @cached_property
+    def claims(self) -> list[JudgedClaim]:
+        """The outcomes of all claims."""
+        return judge_claims(self.paper.claims, self.tables)
 
 
 def write_page(reproduction: Reproduction, path: Path) -> None:
@@ -84,8 +90,8 @@ def render_page(reproduction: Reproduction) -> str:
         paper=paper,
         version=reproduction.version,
         notes=list(_notes(reproduction)),
-        sentences=[sentence.partition(":") for sentence in claims_summary(reproduction)],
-        claims=[_claim(claims, reproduction) for claims in statements(paper)],
+        sentences=[sentence.partition(":") for sentence in claims_summary(reproduction.claims)],
+        claims=[_claim(judged) for judged in reproduction.claims],
         sections=sections,
         facts=list(_facts(reproduction)),
         command=reproduction.command,
@@ -106,51 +112,32 @@ def _shared(reproduction: Reproduction) -> Iterator[tuple[str, SectionRuns]]:
             yield "; ".join(names), reproduction.sections[source]
 
 
-def statements(paper: Paper) -> list[list[Claim]]:
-    """The claims, grouped by statement across readings."""
-    groups: dict[tuple[str, str, str], list[Claim]] = {}
-    for claim in paper.claims:
-        groups.setdefault((claim.section, claim.place, claim.statement), []).append(claim)
-    return list(groups.values())
-
-
-def claims_summary(reproduction: Reproduction) -> list[str]:
-    """The number of each verdict, in a sentence for each reading."""
-    paper, tables = reproduction.paper, reproduction.tables
-    sentences = []
-    for reading in paper.readings:
-        claims = [claim for claim in paper.claims if claim.reading in ("", reading)]
-        if not claims:  # a single figure without claims
-            continue
-        counts = Counter(judge(claim.number(tables), claim.target) for claim in claims)
-        words = [f"{counts[verdict]} {_many(verdict, counts[verdict])}" for verdict in VERDICTS if counts[verdict]]
-        start = f"Read as {reading}: of" if reading else "Of"
-        sentences.append(f"{start} {len(claims)} claims {', '.join(words)}.")
-    return sentences
-
-
-def _many(verdict: str, count: int) -> str:
-    plural = {"reproduces": "reproduce", "in part": "in part", "does not": "do not", "not run": "were not run"}
-    return verdict.replace("not run", "was not run") if count == 1 else plural[verdict]
-
-
-def _claim(claims: Sequence[Claim], reproduction: Reproduction) -> Raw:
-    first = claims[0]
-    cells = []
-    for claim in claims:
-        found = claim.number(reproduction.tables)
-        verdict = judge(found, claim.target)
-        mean, interval = describe(found, signed=claim.target.signed)
-        unit = claim.quantity.unit if found.n else ""
-        cells.append({"mean": mean + unit, "interval": interval, "verdict": verdict, "mark": MARKS[verdict]})
+def _claim(judged: JudgedClaim) -> Raw:
+    claim = judged.claim
+    readings = []
+    for one in judged.shown:
+        mean, interval = describe(one.number, signed=claim.target.signed)
+        readings.append(
+            {
+                "name": one.reading.name,
+                "sentence": one.reading.sentence,
+                "literal": one is judged.literal and len(judged.readings) > 1,
+                "quantity": one.reading.quantity.name,
+                "mean": mean + (one.reading.quantity.unit if one.number.n else ""),
+                "interval": interval,
+                "verdict": one.verdict,
+                "mark": MARKS[one.verdict],
+                "why": one.why,
+            }
+        )
     return {
-        "place": first.place,
-        "statement": first.statement,
-        "quantity": first.quantity.name,
-        "paper": first.target.text,
-        "agrees": _agrees(first.target),
-        "cells": cells,
-        "reason": first.reason,
+        "place": claim.place,
+        "statement": claim.statement,
+        "sentence": claim.sentence,
+        "ours": claim.ours,
+        "paper": claim.target.text,
+        "agrees": _agrees(claim.target),
+        "readings": readings,
     }
 
 

@@ -16,10 +16,11 @@ from analysis.charts import axis_title
 from analysis.comparison import label
 from sim import plugins
 from sim.base.errors import InputError, PluginError, unknown
+from sim.base.naming import Raw
 from sim.base.validation import dotted
 from sim.files import toml
 from sim.metrics import METRICS
-from sim.papers.claims import Claim, Misprint
+from sim.papers.claims import Claim, Misprint, Reason
 from sim.papers.sweeps import Computed, PaperSweep, SweepSetting
 
 
@@ -111,7 +112,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper to reproduce. `readings` are the ways to read it, the one that reproduces it first; or only "".
+    """A paper to reproduce.
 
     Plug-in group `brokersim.paper`: `brokersim reproduce` takes its name. `sweeps` returns its runs and computations, from scenario
     files in the package `scenarios`. `smaller` describes what a quick look reduces.
@@ -120,7 +121,6 @@ class Paper:
     title: str
     source: str
     text: str
-    readings: tuple[str, ...]
     sections: tuple[Section, ...]
     claims: tuple[Claim, ...]
     misprints: tuple[Misprint, ...]
@@ -161,19 +161,19 @@ def read_paper(
 ) -> Paper:
     """Read the paper whose texts, sections and misprints are in `page.toml` of this folder.
 
-    Besides the fields of `Paper` the file has `reasons`, texts by the names that claims use as reasons. A chart there may have
-    several `metrics`, which makes as many charts. `derived` are numbers in addition to those in the file; `drawings` belong to
-    sections, by key. Claims are in the order of the sections if `by_section`. Raises PluginError where the file does not describe a
-    paper.
+    Besides the fields of `Paper` the file has `reasons`, each with the texts `holds` and `fails`, and `sentences` of the paper, both by
+    the names that claims use for them. A chart there may have several `metrics`, which makes as many charts. `derived` are numbers in
+    addition to those in the file; `drawings` belong to sections, by key. Claims are in the order of the sections if `by_section`.
+    Raises PluginError where the file does not describe a paper.
     """
     file = folder / "page.toml"
     page, _ = toml.read(file)
-    reasons, titles = page.pop("reasons", {}), page.pop("derived", {})
+    reasons, sentences, titles = (page.pop(name, {}) for name in ("reasons", "sentences", "derived"))
     for section in page["sections"]:
         charts = [{**chart, "metric": metric} for chart in section.get("charts", ()) for metric in chart.pop("metrics")]
         section["charts"] = [*charts, *drawings.get(section["key"], ())]
     keys = [section["key"] for section in page["sections"]]
-    explained = (replace(claim, reason=reasons.get(claim.reason, claim.reason)) for claim in claims)
+    explained = [_explained(claim, reasons, sentences, file) for claim in claims]
     page["claims"] = sorted(explained, key=lambda claim: keys.index(claim.section) if by_section else 0)
     page["derived"] = [*(Derived(name, title) for name, title in titles.items()), *derived]
     try:
@@ -181,6 +181,20 @@ def read_paper(
     except ValidationError as error:
         wrong = error.errors()[0]
         raise PluginError(f"{file}: {dotted(wrong['loc'])}: {wrong['msg']}") from None
+
+
+def _explained(claim: Claim, reasons: Mapping[str, Raw], sentences: Mapping[str, str], file: Path) -> Claim:
+    """A claim with the texts whose names it has."""
+    said = {claim.sentence, *(reading.sentence for reading in claim.readings if reading.sentence)}
+    for name, known in ((claim.reason, reasons), *((sentence, sentences) for sentence in said)):
+        if isinstance(name, str) and name not in known:
+            raise PluginError(f"{file}: {claim.statement}: {unknown('text', name, [*known])}")
+    readings = tuple(
+        replace(reading, sentence=sentences[reading.sentence]) if reading.sentence else reading
+        for reading in claim.readings
+    )
+    reason = claim.reason if isinstance(claim.reason, Reason) else Reason(**reasons[claim.reason])
+    return replace(claim, sentence=sentences[claim.sentence], readings=readings, reason=reason)
 
 
 def find_paper(name: str) -> Paper:

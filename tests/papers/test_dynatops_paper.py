@@ -12,7 +12,7 @@ import pytest
 import scenarios
 from sim.base.errors import InputError
 from sim.metrics import METRICS
-from sim.papers.claims import Claim
+from sim.papers.claims import ClaimedQuantity
 from sim.papers.dynatops import runs as dynatops
 from sim.papers.dynatops.page import PAPER
 from sim.papers.paper import Section
@@ -34,9 +34,9 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PaperSweep | 
     return {sweep.section: sweep for sweep in dynatops.sweeps(setting)}
 
 
-def asked_of(claim: Claim) -> dict[str, object]:
-    """What the number of a claim looks for in the table of runs: the arguments of the function that made it."""
-    found = dict(inspect.getclosurevars(claim.quantity.of).nonlocals)
+def asked_of(quantity: ClaimedQuantity) -> dict[str, object]:
+    """What a number looks for in the table of runs: the arguments of the function that made it."""
+    found = dict(inspect.getclosurevars(quantity.of).nonlocals)
     return {**found, **found.get("given", {})}
 
 
@@ -55,7 +55,12 @@ def test_every_figure_of_the_paper_can_be_asked_for(planned: dict[str, PaperSwee
 def test_claims_and_charts_are_of_variants_and_points_that_are_run(planned: dict[str, PaperSweep | Computed]) -> None:
     """Each scenario is read, at every point, so a mistake in one is told here."""
     sources = {section.key: section.source for section in PAPER.sections}
-    claims = {source: [c for c in PAPER.claims if sources[c.section] == source] for source in planned}
+    numbers = [
+        (claim.statement, sources[reading.section or claim.section], quantity)
+        for claim in PAPER.claims
+        for reading in claim.readings
+        for quantity in (reading.quantity, *claim.evidence, *([reading.bound.quantity] if reading.bound else []))
+    ]
     for source, sweep in planned.items():
         if isinstance(sweep, Computed):
             assert (SCENARIOS / sweep.scenario).is_file()
@@ -65,13 +70,12 @@ def test_claims_and_charts_are_of_variants_and_points_that_are_run(planned: dict
         columns = {"point", "variant"}.union(*(point.values for point in sweep.points))
         values = {(column, value) for point in sweep.points for column, value in point.values.items()}
         values |= {("point", point.name) for point in sweep.points}
-        for claim in claims[source]:
-            asked = asked_of(claim)
-            assert {asked[key] for key in ("variant", "baseline") if key in asked} <= variants, claim.statement
-            assert asked["metric"] in METRICS, claim.statement
-            assert asked.get("by", "point") in columns, claim.statement
+        for statement, asked in [(said, asked_of(quantity)) for said, of, quantity in numbers if of == source]:
+            assert {asked[key] for key in ("variant", "baseline") if key in asked} <= variants, statement
+            assert asked["metric"] in METRICS, statement
+            assert asked.get("by", "point") in columns, statement
             if "point" in asked:
-                assert (asked["by"], asked["point"]) in values, claim.statement
+                assert (asked["by"], asked["point"]) in values, statement
         for section in (s for s in PAPER.sections if s.source == source):
             for wanted in _wanted(section):
                 assert wanted in variants | columns | set(METRICS), (section.key, wanted)

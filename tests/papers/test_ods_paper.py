@@ -14,7 +14,7 @@ from oracles import offloading as oracle
 
 import scenarios
 from sim.cli.app import main
-from sim.papers.claims import judge
+from sim.papers.judging import judge_claims
 from sim.papers.ods import runs as ods
 from sim.papers.ods.claims import AT_MOST, B3M, BEST, BOUND, FB3M, LESS_THAN, PORTFOLIO, RATIOS, READINGS, SLOW
 from sim.papers.ods.page import PAPER
@@ -49,14 +49,14 @@ def decisions(made: tuple[Reproduction, Path]) -> pd.DataFrame:
 
 
 def test_all_claims_have_a_number_and_a_reason_but_times_are_of_full_size(made: tuple[Reproduction, Path]) -> None:
-    numbers = {(claim.statement, claim.reading): claim.number(made[0].tables).n for claim in PAPER.claims}
-    assert {statement for (statement, _), n in numbers.items() if not n} == FULL_SIZE
-    assert {n for n in numbers.values() if n} == {3}
-    assert all(claim.reason for claim in PAPER.claims)
+    numbers = [(judged.claim, one.number.n) for judged in made[0].claims for one in judged.readings]
+    assert {claim.statement for claim, n in numbers if not n} == FULL_SIZE
+    assert {n for _, n in numbers if n} == {3}
     full = {name: table.assign(scale=1.0) if "scale" in table else table for name, table in made[0].tables.items()}
-    assert {claim.number(full).n for claim in PAPER.claims} == {3}
-    trace = [judge(claim.number(full), claim.target) for claim in PAPER.claims if claim.section == "trace"]
-    assert trace == ["reproduces"] * 10
+    judged = judge_claims(PAPER.claims, full)
+    assert {one.number.n for claim in judged for one in claim.readings} == {3}
+    trace = [one.verdict for claim in judged if claim.claim.section == "trace" for one in claim.readings]
+    assert trace == ["reproduces"] * 5 * len(READINGS)
 
 
 def test_ratios_at_a_tiny_scale(decisions: pd.DataFrame) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from fake_reproduction import CHARTS, READINGS, paper, reproduction, table
+from fake_reproduction import CHARTS, SAID, paper, reproduction, table
 from hypothesis import given
 from hypothesis import strategies as st
 from report_numbers import Page, body, rows_of
@@ -23,10 +23,22 @@ from sim import plugins
 from sim.base.errors import InputError
 from sim.experiments.statistics import Interval, mean_interval
 from sim.papers import quantities
-from sim.papers.claims import FALLS, RISES, Target, at_most, judge, near
+from sim.papers.claims import (
+    FALLS,
+    RISES,
+    Claim,
+    ClaimBound,
+    ClaimedQuantity,
+    ClaimReading,
+    Reason,
+    Target,
+    at_most,
+    near,
+)
+from sim.papers.judging import JudgedReading, claims_summary, judge, judge_claims
 from sim.papers.overlays.page import PAPER
-from sim.papers.page import claims_summary, render_page, statements, write_page
-from sim.papers.paper import Section
+from sim.papers.page import render_page, write_page
+from sim.papers.paper import Section, find_paper
 from sim.papers.reproduce import ReproductionRequest, reproduce
 from sim.papers.views import charts_of
 
@@ -106,16 +118,24 @@ def test_numbers_are_those_of_the_table() -> None:
 def test_the_page_says_claims_numbers_and_verdicts() -> None:
     made = reproduction()
     page = body(render_page(made))
-    claims = {row[1]: row for row in Page(page).tables[0][1:]}
-    ratio = made.paper.claims[0].number(made.tables)
-    row = " ".join(claims["twice as many (largest old / new, over nodes)"]).split()
-    assert " ".join(row).startswith("fig. 1 twice as many (largest old / new, over nodes) 2 (agrees: 1.7 to 2.3)")
-    assert " ".join([*describe(ratio), "reproduces"]) in " ".join(row)
-    assert row[-3:] == ["as", "it", "should"]
-    assert "does not" in " ".join(claims["fewer links (largest change of new from one number of nodes to the next)"])
-    assert "not run" in " ".join(claims["seven (edges of new)"])
-    assert claims_summary(made) == [
-        f"Read as {reading}: of 3 claims 1 reproduces, 1 does not, 1 was not run." for reading in READINGS
+    rows = [" ".join(" ".join(row).split()) for row in Page(page).tables[0][1:]]
+    twice = made.claims[0]
+    assert (
+        [one.reading.name for one in twice.readings] == [one.reading.name for one in twice.shown] == ["strict", "loose"]
+    )
+    first, second = twice.shown
+    assert rows[0] == (
+        f"fig. 1 twice as many {SAID} 2 (agrees: 1.7 to 2.3) {' '.join(describe(first.number))} reproduces "
+        "strict, the most literal reading: largest old / new, over nodes (2: Nodes are nodes.) as it should"
+    )
+    assert rows[1].startswith(f"{' '.join(describe(second.number))} reproduces loose: ")
+    assert re.search("fewer links .* does not .* there are more nodes$", rows[2])
+    assert "not run" in rows[4]
+    assert "(ours, not counted)" in rows[5]
+    assert claims_summary(made.claims) == [
+        "By the most literal reading: of 3 claims 1 reproduces, 1 does not, 1 was not run.",
+        "By the best reading: of 3 claims 1 reproduces, 1 does not, 1 was not run; 2 have more than one reading.",
+        "Ours, not counted: 1 does not.",
     ]
     text = html.unescape(re.sub(r"<[^>]+>", " ", page))
     for said in ("This was not run.", "Read this.", "tests/a.py::test_b", "brokersim reproduce small", "Student"):
@@ -171,10 +191,9 @@ def test_sections_that_share_runs_show_the_same_ones() -> None:
 
 def test_one_reading_needs_no_name() -> None:
     made = reproduction()
-    plain = replace(
-        made, paper=replace(made.paper, readings=("",), claims=(replace(made.paper.claims[0], reading=""),))
-    )
-    assert claims_summary(plain) == ["Of 1 claims 1 reproduces."]
+    claim = made.paper.claims[0]
+    plain = replace(made, paper=replace(made.paper, claims=(replace(claim, readings=claim.readings[:1]),)))
+    assert claims_summary(plain.claims) == ["Of 1 claims 1 reproduces."]
 
 
 def test_runs_that_failed_are_told_with_their_point() -> None:
@@ -195,12 +214,73 @@ def test_the_same_runs_give_the_same_page_and_names_cannot_break_out(tmp_path: P
     assert not re.search(r"""(src|href)=["'](?!#)|url\(|@import""", body((tmp_path / "index.html").read_text()))
 
 
-@pytest.mark.parametrize("paper", [PAPER, paper()], ids=lambda paper: paper.title)
-def test_claims_are_of_sections_that_there_are(paper: object) -> None:
-    assert isinstance(paper, type(PAPER))
+def judged(values: list[float], target: Target, bound: float | None = None, evidence: bool = False) -> JudgedReading:
+    """One claim about runs with these values, whose bound is a number of the same runs."""
+
+    def of(column: str) -> ClaimedQuantity:
+        return ClaimedQuantity("all", " %", lambda runs: runs[column])
+
+    runs = pd.DataFrame({"value": values, "bound": [bound] * len(values)})
+    reading = ClaimReading(of("value"), bound=None if bound is None else ClaimBound("Nobody has more", of("bound")))
+    claim = Claim("s", "", "", SAID, (reading,), target, Reason("It holds.", "It fails."), (of("value"),) * evidence)
+    return judge_claims([claim], {"s": runs})[0].literal
+
+
+def test_the_sentence_beside_a_verdict_follows_from_the_numbers() -> None:
+    assert judged([50.0, 51.0], Target("over 40", 40, math.inf)).why == "It holds."
+    assert judged([20.0, 20.0], Target("over 40", 40, math.inf)).why == "20 % below what agrees. It fails."
+    assert judged([20.0, 20.0], Target("at most 8", -math.inf, 8)).why == "12 % above what agrees. It fails."
+    assert judged([0.0, 0.0], FALLS).why == "It does not change. It fails."
+    assert judged([], FALLS).why == "It takes runs that there are not at this scale, or that have not been made."
+    assert judged([39.0, 41.0], Target("over 40", 40, math.inf)).why == (
+        "The interval has 40 % in it, where agreement ends: it takes more replications to tell."
+    )
+    assert judged([-1.0, 1.0], FALLS).why.startswith("The interval has 0 % in it")
+
+
+def test_a_bound_says_whether_a_claim_is_impossible() -> None:
+    over = Target("over 40", 40, math.inf)
+    impossible = judged([20.0, 20.0], over, bound=30)
+    assert impossible.bound == "Impossible here. Nobody has more: at most 30 %."
+    assert impossible.why == f"20 % below what agrees. {impossible.bound} It fails."
+    assert judged([20.0, 20.0], over, bound=50).bound == "Nobody has more: at most 50 %."
+    assert judged([20.0, 20.0], over, evidence=True).why.endswith("It fails. Measured: all 20 %.")
+
+
+def test_the_best_reading_is_shown_first_and_counted_apart() -> None:
+    def reading(name: str, value: float) -> ClaimReading:
+        return ClaimReading(ClaimedQuantity(name, "", lambda runs: pd.Series([value])), name)
+
+    runs = {"s": pd.DataFrame({"x": [1]})}
+    claim = Claim("s", "", "", SAID, (reading("as printed", 1), reading("else", 9)), near(9, 0), Reason("", ""))
+    found = judge_claims([claim], runs)
+    assert [one.reading.name for one in found[0].shown] == ["else", "as printed"]
+    assert (found[0].literal.verdict, found[0].best.verdict) == ("does not", "reproduces")
+    assert claims_summary(found) == [
+        "By the most literal reading: of 1 claims 1 does not.",
+        "By the best reading: of 1 claims 1 reproduces; 1 have more than one reading.",
+    ]
+    assert claims_summary(judge_claims([replace(claim, ours=True)], runs)) == []
+
+
+@pytest.mark.parametrize("name", ["content", "dynatops", "ods", "overlays"])
+def test_every_claim_names_its_section_and_sentence_and_a_reason_for_each_outcome(name: str) -> None:
+    paper = find_paper(name)
     assert {claim.section for claim in paper.claims} <= {section.key for section in paper.sections}
-    for claims in statements(paper):
-        assert tuple(claim.reading for claim in claims) in {paper.readings, ("",)}
+    seen = set()
+    for claim in paper.claims:
+        for sentence in (claim.sentence, *(reading.sentence for reading in claim.readings if reading.sentence)):
+            assert re.match(
+                r"(Abstract|[A-Z0-9][A-Z0-9.]*(-[A-Z0-9]+)?(, (figure|table) [0-9.]+)?): [A-Zτ0-9]", sentence
+            ), sentence
+        assert isinstance(claim.reason, Reason)
+        assert claim.reason.holds
+        assert claim.reason.fails
+        names = [reading.name for reading in claim.readings]
+        assert len(set(names)) == len(names) >= 1
+        assert len(names) == 1 or all(names)
+        seen.add((claim.section, claim.statement))
+    assert len(seen) == len(paper.claims)
 
 
 def test_every_misprint_is_shown_by_a_test_that_exists() -> None:
@@ -213,7 +293,7 @@ def test_every_misprint_is_shown_by_a_test_that_exists() -> None:
 HEAPS = """
 import pandas as pd
 
-from sim.papers.claims import Claim, near
+from sim.papers.claims import Claim, ClaimReading, Reason, near
 from sim.papers.paper import Derived, Paper, PaperTable, Section
 from sim.papers.quantities import metric_value
 from sim.papers.sweeps import Computed
@@ -232,9 +312,18 @@ PAPER = Paper(
     title="Heaps, reproduced",
     source="E. Ubulides: Heaps.",
     text="",
-    readings=("",),
     sections=(Section("fig-1", "Figure 1", "", tables=(PaperTable("Grains", ("grains",), "variant"),)),),
-    claims=(Claim("fig-1", "1", "Seven grains make a heap", metric_value("grains", "sand", "one"), near(7, 0), "It is one."),),
+    claims=(
+        Claim(
+            "fig-1",
+            "1",
+            "Seven grains make a heap",
+            "1: Seven grains make a heap.",
+            (ClaimReading(metric_value("grains", "sand", "one")),),
+            near(7, 0),
+            Reason("It is one.", "It is none."),
+        ),
+    ),
     misprints=(),
     sweeps=sweeps,
     derived=(Derived("grains", "grains of sand"),),
@@ -264,7 +353,7 @@ def test_another_package_can_bring_a_paper(tmp_path: Path) -> None:
     told: list[str] = []
     made = reproduce(ReproductionRequest("heaps"), tmp_path / "out", say=told.append)
     assert told[0] == "fig-1: table computed as in heaps/sand.toml"
-    assert claims_summary(made) == ["Of 1 claims 1 reproduces."]
+    assert claims_summary(made.claims) == ["Of 1 claims 1 reproduces."]
     assert "grains of sand" in (tmp_path / "out" / "index.html").read_text()
     with pytest.raises(InputError, match=r"unknown paper 'heap', did you mean 'heaps'\? \(allowed: content, dynatops"):
         ReproductionRequest("heap")

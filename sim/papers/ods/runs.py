@@ -217,6 +217,6 @@ def _decide(policy: OffloadingPolicy, problem: OffloadingProblem) -> tuple[NDArr
 
 def _compile(path: Path) -> None:
     """Let all policies decide once, so that no measured time includes compiling."""
-    case = _case(path, TINY, READINGS[0], 0)
+    case = _case(path, TINY, next(iter(READINGS)), 0)
     for policy in case.policies.values():
         policy.decide(case.problem)
