@@ -65,7 +65,7 @@ def save_figures(charts: Sequence[Figure], folder: Path, width: int = 720) -> li
     """Write each chart as NAME.svg, NAME.png (twice the pixels) and NAME.pdf to the folder; returns the paths."""
     paths = []
     for chart in charts:
-        svg = _svg(chart, width)
+        svg = svg_of(chart, width)
         for suffix in PICTURES:
             path = folder / f"{chart.name}{suffix}"
             write_atomically(path, _picture(svg, suffix))
@@ -83,7 +83,7 @@ def picture(path: Path) -> str:
 def save_figure(chart: Figure, path: Path, width: int = 720) -> None:
     """Write one chart in the format of its path's ending: .svg, .png (twice the pixels), .pdf, or .html, a page that works offline."""
     kind = picture(path)
-    content = _html(chart.sized(width)).encode() if kind == ".html" else _picture(_svg(chart, width), kind)
+    content = _html(chart.sized(width)).encode() if kind == ".html" else _picture(svg_of(chart, width), kind)
     write_atomically(path, content)
 
 
@@ -101,7 +101,8 @@ def script(value: RawValue) -> Markup:
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))  # noqa: S704 - no tag can end or begin
 
 
-def _svg(chart: Figure, width: int) -> str:
+def svg_of(chart: Figure, width: int = 720) -> str:
+    """A chart as SVG, `width` pixels wide."""
     svg: str = vl_convert.vegalite_to_svg(chart.sized(width), vl_version=VEGA_LITE)
     return svg
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from sim.api.interruption import Interrupted
 from sim.base.errors import InputError
 from sim.cli import (
     best,
@@ -52,6 +53,9 @@ class _Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except Interrupted as stop:
+            print(f"brokersim: {stop}, the same command resumes", file=sys.stderr)
+            raise typer.Exit(130) from None
         except KeyboardInterrupt:
             print("brokersim: interrupted", file=sys.stderr)
             raise typer.Exit(130) from None

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from sim.base.errors import InputError
+import sim
 from sim.cli import terminal
 from sim.cli.compare import Folders
 from sim.cli.options import option
-
-if TYPE_CHECKING:
-    pass
 
 
 def best(
@@ -39,17 +36,10 @@ def best(
     distinguished from the best, and the best variant with its point's values as arguments of `brokersim run`. Exit status 1 if none
     meets the limits.
     """
-    from analysis.best import best_for_each
-    from analysis.collection import collect
     from sim.cli import shown
-    from sim.scenario.expressions import Limit
 
-    metric = minimise or maximise
-    if metric is None or (minimise and maximise):
-        raise InputError("give one of --minimise METRIC and --maximise METRIC")
-    limits = [Limit.parse(text) for text in subject_to or ()]
-    collection = collect(results, list(dict.fromkeys([metric, *(limit.metric for limit in limits)])))
-    rankings = best_for_each(collection, for_each or (), metric, maximise is not None, limits)
+    found = sim.best(results, minimise, maximise, subject_to or (), for_each or ())
+    collection, rankings = found.collection, found.rankings
     if json_:
         terminal.print_json(shown.rankings_json(collection, rankings, top))
     elif any(ranking.candidates for ranking in rankings):

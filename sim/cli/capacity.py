@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import sim
 from sim.cli import terminal
-from sim.cli.options import Json, Overrides, Quiet, ScenarioFile, option, run_options
-from sim.cli.search import SearchOut, Variant, bench
+from sim.cli.options import Json, Overrides, Quiet, ScenarioFile, SearchOut, Variant, option, run_options
 from sim.experiments.options import RunOptions
 
 if TYPE_CHECKING:
-    from sim.studies.capacity import CapacityAnswer, CapacityQuestion, Tried
-    from sim.studies.search import Bench
+    from sim.api.searches import FoundCapacity
 
 
 @run_options(without=("fail_fast", "verify"))
@@ -51,38 +50,44 @@ def capacity(
     replications are added until the confidence interval of the metric's mean is on one side of the limit. Runs that are already in
     the results folder are not repeated. Exit status 1 if the limit holds at no value.
     """
-    from sim.scenario.expressions import Limit
-    from sim.studies import capacity as study
-
-    limit, say = Limit.parse(until), terminal.speaker(quiet)
-
-    def tell(tried: Tried) -> None:
-        reason = f" ({tried.reason})" if tried.reason else ""
-        say(f"brokersim: {vary} = {question.text(tried.value)}: {limit} {tried.verdict}{reason}")
-
-    with bench("capacity", scenario, variant, overrides, out, options, [until]) as opened:
-        between = study.values(from_, to, step, integer=opened.is_integer(vary))
-        unit = opened.unit_of(vary)
-        question = study.CapacityQuestion(vary, limit, between, largest, confidence, max_replications, unit)
-        found = study.capacity_of(opened, question, tell)
+    say = terminal.speaker(quiet)
+    found = sim.capacity(
+        scenario,
+        vary,
+        until,
+        from_,
+        to,
+        step,
+        largest=largest,
+        confidence=confidence,
+        max_replications=max_replications,
+        variant=variant,
+        **overrides.given,
+        out=out,
+        jobs=options.jobs,
+        engine=options.engine,
+        master=options.master,
+        retry_failed=options.retry_failed,
+        progress=lambda line: say(f"brokersim: {line}"),
+    )
     if json_:
-        terminal.print_json(_json(opened, question, found))
+        terminal.print_json(_json(found))
     else:
-        _print(opened, question, found)
+        _print(found)
     if found.answer is None:
         raise typer.Exit(1)
 
 
-def _print(bench: Bench, question: CapacityQuestion, found: CapacityAnswer) -> None:
+def _print(capacity: FoundCapacity) -> None:
     """Print all tried values, and the conclusions."""
     from rich.table import Table
 
     from analysis.formatting import describe, scale
     from sim.metrics import METRICS
-    from sim.studies.capacity import capacity_sentences
 
+    question, tried = capacity.question, capacity.found.tried
     metric = METRICS[question.limit.metric]
-    size = max((abs(one.interval.mean) for one in found.tried if one.interval.n), default=0.0)
+    size = max((abs(one.interval.mean) for one in tried if one.interval.n), default=0.0)
     factor, unit = scale(metric.unit, size)
     table = Table(
         question.key,
@@ -91,20 +96,18 @@ def _print(bench: Bench, question: CapacityQuestion, found: CapacityAnswer) -> N
         f"{100 * question.confidence_of_look:.3g} % CI",
         str(question.limit),
     )
-    for one in found.tried:
+    for one in tried:
         mean, interval = describe(one.interval, factor)
         table.add_row(question.text(one.value), str(one.interval.n), mean, interval, one.reason or one.verdict)
     console = terminal.console()
-    console.print(f"{bench.experiment.title}: {bench.variant}", style="bold")
+    console.print(f"{capacity.title}: {capacity.variant}", style="bold")
     console.print(table)
-    for sentence in capacity_sentences(question, found):
+    for sentence in capacity.sentences:
         console.print(sentence, soft_wrap=True)
-    print(f"\nResults: {bench.store.folder}")
+    print(f"\nResults: {capacity.folder}")
 
 
-def _json(bench: Bench, question: CapacityQuestion, found: CapacityAnswer) -> dict[str, object]:
-    from sim.studies.capacity import capacity_sentences
-
+def _json(capacity: FoundCapacity) -> dict[str, object]:
     tried = [
         {
             "value": one.value,
@@ -113,14 +116,14 @@ def _json(bench: Bench, question: CapacityQuestion, found: CapacityAnswer) -> di
             "verdict": one.verdict,
             "reason": one.reason,
         }
-        for one in found.tried
+        for one in capacity.found.tried
     ]
     return {
-        "results": str(bench.store.folder),
-        "variant": bench.variant,
-        "key": question.key,
-        "until": str(question.limit),
-        "answer": found.answer.value if found.answer else None,
+        "results": str(capacity.folder),
+        "variant": capacity.variant,
+        "key": capacity.question.key,
+        "until": str(capacity.question.limit),
+        "answer": capacity.answer,
         "tried": tried,
-        "notes": capacity_sentences(question, found),
+        "notes": capacity.sentences,
     }

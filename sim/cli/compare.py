@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import sim
 from sim.cli import terminal
 from sim.cli.options import argument, option
-
-if TYPE_CHECKING:
-    pass
 
 Folders = Annotated[list[Path], argument("RESULTS…", "Result folders written by `brokersim run`.")]
 
@@ -39,27 +37,19 @@ def compare(
 
     Runs of the same seed, replication and workload are paired; others are compared by Welch's test.
     """
-    from analysis.collection import collect
-    from analysis.exports import check_export, export_comparison
     from sim.cli import shown
 
-    for path in export or ():
-        check_export(path)
-    collection = collect(results, metric or (), baseline, vary)
+    sim.check_exports(export or ())
+    compared = sim.compare(results, metric or (), baseline, vary)
     if json_:
-        terminal.print_json(shown.comparison_json(collection))
+        terminal.print_json(shown.comparison_json(compared.collection))
     else:
-        shown.print_comparison(collection)
+        shown.print_comparison(compared.collection)
         if hot:
-            shown.print_hottest(collection)
+            shown.print_hottest(compared.collection)
     for path in export or ():
-        export_comparison(collection, path)
-    if out is not None or figures is not None:
-        from analysis.charts import save_figures
-        from analysis.comparison_page import draw_comparison, write_comparison
-
-        charts = draw_comparison(collection)
-        if out is not None:
-            write_comparison(collection, out, charts)
-        if figures is not None:
-            save_figures(charts, figures)
+        compared.export(path)
+    if out is not None:
+        compared.page(out)
+    if figures is not None:
+        compared.figures(figures)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sim.cli import terminal
+import sim
 from sim.cli.options import Quiet, option, run_options
 from sim.experiments.options import RunOptions
 
@@ -20,12 +20,10 @@ def demo(
     quiet: Quiet = False,
 ) -> None:
     """Try it: generate check-ins, prepare them, compare three policies, write a report. Takes 1 to 3 minutes on two cores."""
-    from sim.cli.display import display
     from sim.cli.shown import print_summary
-    from sim.studies import demo as study
 
-    results = study.demo(out, options, terminal.speaker(quiet), lambda experiment: display(experiment, quiet))
+    results = sim.demo(out, jobs=options.jobs, progress=not quiet)
     print_summary(results)
-    print(f"\nReport: {out / study.REPORT}")
+    print(f"\nReport: {out / 'report.html'}")
     if results.failed:
         raise typer.Exit(1)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import sys
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import Field, dataclass, fields, is_dataclass
 from functools import partial, wraps
 from pathlib import Path
@@ -15,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+import sim
 from sim.experiments.options import RunOptions, declared
 
 if TYPE_CHECKING:
+    from sim.base.naming import Raw
     from sim.scenario.experiment import Experiment
 
 
@@ -36,6 +36,8 @@ def argument(metavar: str, help: str) -> Any:
 ScenarioFile = Annotated[Path, argument("SCENARIO", "A scenario file (TOML).")]
 Out = Annotated[Path | None, option("DIR", "The folder for results; results/NAME by default.")]
 Json = Annotated[bool, option("--json", "Print the result as JSON.")]
+Variant = Annotated[str | None, option("NAME", "The variant; the first by default.")]
+SearchOut = Annotated[Path | None, option("--out DIR", "The folder for results; results/NAME-COMMAND by default.")]
 Quiet = Annotated[bool, option("--quiet -q", "Show no progress.")]
 
 
@@ -50,11 +52,14 @@ class Overrides:
     )
     workload: Path | None = declared("DIR", "A workload folder, instead of the one named in the scenario.", None)
 
+    @property
+    def given(self) -> Raw:
+        """The overrides as arguments of functions of `sim`."""
+        return {"overrides": self.set_ or (), "workload": self.workload}
+
     def load(self, scenario: Path, *more: str) -> Experiment:
         """Load the scenario with these and more overrides."""
-        from sim.scenario.reader import load_scenario
-
-        return load_scenario(scenario, [*(self.set_ or ()), *more], self.workload)
+        return sim.load_scenario(scenario, [*(self.set_ or ()), *more], self.workload)
 
 
 EVERY_RUN_OPTION = tuple(one.name for one in fields(RunOptions))
@@ -103,13 +108,3 @@ def _parameter(one: Field[Any], kind: Any) -> inspect.Parameter:
     default = inspect.Parameter.empty if "default_factory" in one.metadata else one.default
     annotation = Annotated[kind, option(**one.metadata)]
     return inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-@contextmanager
-def resumable(folder: Path) -> Generator[None]:
-    """Report that an interrupted command can be resumed; exit status 130."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        print(f"brokersim: interrupted; finished runs are kept in {folder}, the same command resumes", file=sys.stderr)
-        raise typer.Exit(130) from None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+import sim
 from sim.cli.options import Json, Out, Overrides, ScenarioFile, run_options
 from sim.experiments.options import RunOptions
 
@@ -31,12 +32,9 @@ def plan(
 
     The time is estimated from existing runs, those of the same variant where possible.
     """
-    from sim.experiments.outlook import outlook
-    from sim.experiments.question import default_folder
-
     experiment = overrides.load(scenario)
-    folder = out if out is not None else default_folder(experiment)
-    found = outlook(experiment, folder, options.jobs)
+    folder = sim.results_folder(experiment, out)
+    found = sim.plan(experiment, folder, jobs=options.jobs)
     if json_:
         print(json.dumps({"title": experiment.title, "results": str(folder), **asdict(found)}, ensure_ascii=False))
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import sim
 from sim.cli import terminal
 from sim.cli.options import argument, option
 
@@ -20,20 +21,4 @@ def report(
     quiet: Annotated[bool, option("--quiet -q", "Print nothing but the page's path.")] = False,
 ) -> None:
     """Write a report: one HTML file with tables and charts that works offline."""
-    from sim.experiments.results import load_runs
-
-    say = terminal.speaker(quiet)
-    loaded = load_runs(results)
-    page = out or results / "report.html"
-    say(f"Reading {len(loaded.manifest['runs'])} runs of '{loaded.manifest['title']}'")
-
-    from analysis.charts import save_figures
-    from analysis.report import draw, write_report
-    from analysis.sweeps.pareto import trade_off
-
-    charts = draw(loaded, point, trade_off(pareto))
-    write_report(loaded, page, charts, point)
-    if figures is not None:
-        say(f"Drawing {len(charts)} charts into {figures}")
-        save_figures(charts, figures)
-    print(page)
+    print(sim.report(results, out, figures, point, pareto, progress=terminal.speaker(quiet)))

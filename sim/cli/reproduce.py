@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import sim
 from sim.cli import terminal
-from sim.cli.options import Quiet, argument, option, resumable, run_options
+from sim.cli.options import Quiet, argument, option, run_options
 from sim.experiments.options import RunOptions
 
 if TYPE_CHECKING:
-    from sim.papers.page import Reproduction
+    from sim.api.pages import ReproducedPaper
 
 
 def papers() -> Iterator[tuple[str, str]]:
@@ -49,47 +50,43 @@ def reproduce(
     Writes one page with the paper's claims, our results, and verdicts with reasons. Runs that are already in the folder are not
     repeated.
     """
-    from sim.papers import reproduce as study
-
-    request = study.ReproductionRequest(paper, scale, data, figure)
-    folder = out if out is not None else Path("reproductions") / paper
-    with resumable(folder):
-        made = study.reproduce(request, folder, options, terminal.speaker(quiet))
+    made = sim.reproduce(
+        paper,
+        figure,
+        out,
+        scale,
+        data,
+        terminal.speaker(quiet),
+        jobs=options.jobs,
+        engine=options.engine,
+        master=options.master,
+    )
     _print(made)
-    print(f"\nPage: {folder / request.page}")
-    failed = [failure for section in made.sections.values() for failure in section.failed]
-    for failure in failed:
+    print(f"\nPage: {made.page}")
+    for failure in made.failed:
         at = f"{failure['label']}, " if failure["label"] else ""
         where = f"{at}variant {failure['variant']}, replication {failure['replication']}"
         print(f"{failure['traceback']}brokersim: {where} failed: {failure['reason']}", file=sys.stderr)
-    if failed:
+    if made.failed:
         raise typer.Exit(1)
 
 
-def _print(made: Reproduction) -> None:
+def _print(made: ReproducedPaper) -> None:
     """Print the claims and verdicts as a table, a line for each reading, and how many verdicts there are of each kind."""
     from rich import box
     from rich.table import Table
 
-    from analysis.formatting import describe
-    from sim.papers.judging import claims_summary
-
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column, width in (("where", 17), ("claim", 34), ("paper", 12), ("ours", 22), ("verdict", 11)):
         table.add_column(column, width=width)
-    for judged in made.claims:
-        claim, place = judged.claim, judged.claim.place + (" (ours)" if judged.claim.ours else "")
-        for one in judged.shown:
-            reading = one.reading
-            first = one is judged.best
-            parts = [claim.statement] if first else []
-            statement = " ".join([*parts, *([f"– {reading.name}"] if reading.name else [])])
-            mean, interval = describe(one.number, signed=claim.target.signed)
-            ours = f"{mean}{reading.quantity.unit if one.number.n else ''} {interval}".rstrip()
-            table.add_row(place if first else "", statement, claim.target.text if first else "", ours, one.verdict)
+    number = None
+    for claim, where, statement, reading, paper, ours, verdict in made.table.itertuples(name=None):
+        first, number = claim != number, claim
+        said = " ".join([*([statement] if first else []), *([f"– {reading}"] if reading else [])])
+        table.add_row(where if first else "", said, paper if first else "", ours, verdict)
     console = terminal.console()
-    console.print(made.paper.title, style="bold")
+    console.print(made.reproduction.paper.title, style="bold")
     if table.rows:
         console.print(table)
-    for sentence in claims_summary(made.claims):
+    for sentence in made.sentences:
         console.print(sentence)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+import sim
 from sim.cli import terminal
-from sim.cli.options import Json, Out, Overrides, Quiet, ScenarioFile, option, resumable, run_options
+from sim.cli.options import Json, Out, Overrides, Quiet, ScenarioFile, option, run_options
 from sim.experiments.options import RunOptions
-
-if TYPE_CHECKING:
-    from sim.experiments.results import Results
-    from sim.scenario.experiment import Experiment
 
 
 @run_options()
@@ -39,16 +35,22 @@ def run(
     Every variant is run in every replication at every point of the sweep, on the same arrivals. Runs that are already in the
     results folder are not repeated, so an interrupted command resumes. A failed run does not stop the others.
     """
-    from sim.experiments.question import default_folder
+    from sim.api.progress import display
 
     experiment = overrides.load(scenario, *(["subscribers=true"] if check_deliveries else []))
     if check_deliveries:
         from analysis import deliveries
 
         deliveries.traces_of(experiment)  # report missing deliveries before anything is run
-    folder = out if out is not None else default_folder(experiment)
+    folder = sim.results_folder(experiment, out)
     pages = set(folder.glob("*.html"))
-    results = _run(experiment, folder, options, quiet)
+    try:
+        with display(experiment, quiet) as progress:
+            results = sim.run(experiment, folder, progress=progress, on_failure=progress.failed, **vars(options))
+    except sim.RunFailed:
+        kept = f"finished runs are kept in {folder}, the same command resumes"
+        print(f"brokersim: stopped; {kept} with the others, or --retry-failed with this one too", file=sys.stderr)
+        raise typer.Exit(1) from None
 
     from sim.cli import shown  # the display code takes longer to load than many a run
 
@@ -69,17 +71,3 @@ def run(
         print(f"brokersim: {len(results.failed)} of {runs} runs failed; --retry-failed repeats them", file=sys.stderr)
     if results.failed or not all(check.differing.empty for check in checks):
         raise typer.Exit(1)
-
-
-def _run(experiment: Experiment, folder: Path, options: RunOptions, quiet: bool) -> Results:
-    """Perform the missing runs, with progress; exit status 1 where the first failure stops them."""
-    from sim.cli.display import display
-    from sim.experiments.run import RunFailed, run_experiment
-
-    try:
-        with resumable(folder), display(experiment, quiet) as progress:
-            return run_experiment(experiment, folder, options, progress, progress.failed)
-    except RunFailed:
-        kept = f"finished runs are kept in {folder}, the same command resumes"
-        print(f"brokersim: stopped; {kept} with the others, or --retry-failed with this one too", file=sys.stderr)
-        raise typer.Exit(1) from None

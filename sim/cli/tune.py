@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import sim
 from sim.base.naming import Raw
 from sim.cli import terminal
-from sim.cli.options import Json, Overrides, Quiet, ScenarioFile, option, run_options
-from sim.cli.search import SearchOut, Variant, bench, said
+from sim.cli.options import Json, Overrides, Quiet, ScenarioFile, SearchOut, Variant, option, run_options
 from sim.experiments.options import RunOptions
 
 if TYPE_CHECKING:
+    from sim.api.searches import TunedVariant
     from sim.scenario.tuning import Tune
-    from sim.studies.search import Bench
-    from sim.studies.tune import Trial, Tuned
+    from sim.studies.tune import Trial
 
 
 @run_options(without=("fail_fast", "retry_failed", "verify"))
@@ -45,50 +45,47 @@ def tune(
     replications if it is certainly worse than the best. The same command resumes an interrupted search, and a larger number of
     trials continues it. Exit status 1 if no point meets the limits.
     """
-    from sim.scenario.tuning import Tune
-    from sim.studies import tune as study
-
-    named = (*(minimise or ()), *(maximise or ()), *(subject_to or ()))
-    with bench("tune", scenario, variant, overrides, out, options, named) as opened:
-        table = opened.experiment.tune or Tune()
-        wanted = table.with_options(minimise or (), maximise or (), subject_to or (), vary or (), trials)
-
-        say = terminal.speaker(quiet)
-        tuned = study.tune_scenario(opened, wanted, lambda tuned: say(f"brokersim: {_line(tuned, wanted)}"))
+    say = terminal.speaker(quiet)
+    found = sim.tune(
+        scenario,
+        minimise or (),
+        maximise or (),
+        subject_to or (),
+        vary or (),
+        trials,
+        variant=variant,
+        **overrides.given,
+        out=out,
+        jobs=options.jobs,
+        engine=options.engine,
+        master=options.master,
+        progress=lambda line: say(f"brokersim: {line}"),
+    )
     if json_:
-        terminal.print_json(_json(opened, tuned, wanted))
+        terminal.print_json(_json(found))
     else:
-        _print(opened, tuned, wanted)
-    if not tuned.best:
+        _print(found)
+    if not found.tuned.best:
         raise typer.Exit(1)
 
 
-def _line(tuned: Tuned, wanted: Tune) -> str:
-    """The result of the last trial, and the best so far."""
-    last = tuned.trials[-1]
-    ended = last.state + (f" ({last.reason})" if last.reason else "")
-    front = ", ".join(str(trial.number) for trial in tuned.best) or "none"
-    return f"trial {last.number} of {wanted.trials}: {ended}; best: {front}"
-
-
-def _print(bench: Bench, tuned: Tuned, wanted: Tune) -> None:
+def _print(found: TunedVariant) -> None:
     """Print the best trials with their metrics, and their options."""
     from rich.table import Table
 
-    from sim.studies.tune import tune_sentences
-
-    table = Table("trial", *wanted.metrics)
-    for trial in tuned.best:
-        table.add_row(str(trial.number), *_metrics(trial, wanted))
+    best = found.tuned.best
+    table = Table("trial", *found.wanted.metrics)
+    for trial in best:
+        table.add_row(str(trial.number), *_metrics(trial, found.wanted))
     console = terminal.console()
-    console.print(f"{bench.experiment.title}: {bench.variant}", style="bold")
-    if tuned.best:
+    console.print(f"{found.title}: {found.variant}", style="bold")
+    if best:
         console.print(table)
-    for sentence in tune_sentences(tuned, wanted):
+    for sentence in found.sentences:
         console.print(sentence, soft_wrap=True)
-    for trial in tuned.best:
-        console.print(f"Trial {trial.number}: {said(bench, trial.values)}", soft_wrap=True)
-    print(f"\nResults: {bench.store.folder}")
+    for trial, options in zip(best, found.options, strict=True):
+        console.print(f"Trial {trial.number}: {options}", soft_wrap=True)
+    print(f"\nResults: {found.folder}")
 
 
 def _metrics(trial: Trial, wanted: Tune) -> list[str]:
@@ -105,14 +102,14 @@ def _metrics(trial: Trial, wanted: Tune) -> list[str]:
     return cells
 
 
-def _json(bench: Bench, tuned: Tuned, wanted: Tune) -> Raw:
+def _json(found: TunedVariant) -> Raw:
     from analysis.comparison import records
-    from sim.studies.tune import frame, tune_sentences
 
+    best = zip(found.tuned.best, found.options, strict=True)
     return {
-        "results": str(bench.store.folder),
-        "variant": bench.variant,
-        "best": [{"trial": trial.number, "set": said(bench, trial.values)} for trial in tuned.best],
-        "trials": records(frame(tuned, wanted)),
-        "notes": tune_sentences(tuned, wanted),
+        "results": str(found.folder),
+        "variant": found.variant,
+        "best": [{"trial": trial.number, "set": options} for trial, options in best],
+        "trials": records(found.table),
+        "notes": found.sentences,
     }

@@ -7,9 +7,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-# Any: the fields of RunOptions, which checks them.
-from typing import Any
-
 from sim.base.errors import BrokersimError, ScenarioError, WorkloadError
 from sim.base.naming import Raw
 from sim.experiments import engines
@@ -17,13 +14,12 @@ from sim.experiments.index import Index
 from sim.experiments.options import RunOptions
 from sim.experiments.outcomes import Failure, Progress, clock
 from sim.experiments.plan import RunSpec
-from sim.experiments.question import Question, default_folder
+from sim.experiments.question import Question
 from sim.experiments.results import Results
 from sim.experiments.rounds import Conclusion, rounds
 from sim.experiments.store import Store
 from sim.scenario.experiment import Experiment
 from sim.scenario.model import Scenario
-from sim.scenario.reader import load_scenario
 from sim.simulation import check_steps
 from sim.workloads.format.folder import load_workload
 from sim.workloads.format.mapped import write_mapped
@@ -37,36 +33,6 @@ class RunFailed(BrokersimError):
     """Raised when a run failed under `fail_fast`."""
 
 
-def run(
-    source: str | Path | Raw | Experiment,
-    out: str | Path | None = None,
-    workload: str | Path | None = None,
-    overrides: Sequence[str] = (),
-    progress: Progress | None = None,
-    on_failure: OnFailure | None = None,
-    **options: Any,
-) -> Results:
-    """Run a scenario (a file, a dict, or a loaded one) and write its results to a folder.
-
-    The folder is `out`, or by default results/NAME (see `sim.experiments.question.default_folder`). Runs in `out` are not repeated,
-    nor are runs that failed there unless `retry_failed`; with `verify` all files of all runs are checked first, and damaged runs
-    are repeated. `workload` and `overrides` are those of `load_scenario`, `options` the fields of `RunOptions`: the runs are
-    performed by an `engine`, "in-process", "pool" of `jobs` processes, "spark" on the cluster at `master`, or "auto", one of the
-    first two. `progress` is called with the progress of runs: 0 when planned, 1 when finished.
-
-    Raises InputError for invalid input. A run that fails otherwise, or for any reason in a sweep, is recorded (`Results.failed`)
-    and reported to `on_failure` at once, and does not stop the others; with `fail_fast`, RunFailed is raised instead.
-    """
-    if isinstance(source, Experiment):
-        if workload is not None or overrides:
-            raise ScenarioError("give workload and overrides to load_scenario, as this scenario is already loaded")
-        experiment = source
-    else:
-        experiment = load_scenario(source, overrides, workload)
-    folder = Path(out) if out is not None else default_folder(experiment)
-    return run_experiment(experiment, folder, RunOptions(**options), progress, on_failure)
-
-
 def run_experiment(
     experiment: Experiment,
     out: Path,
@@ -74,7 +40,14 @@ def run_experiment(
     progress: Progress | None = None,
     on_failure: OnFailure | None = None,
 ) -> Results:
-    """Perform those runs of an experiment that are not in the folder `out`, and write its results there; see `run`."""
+    """Perform those runs of an experiment that are not in the folder `out`, and write its results there.
+
+    Runs that failed there are not repeated either unless `retry_failed`; with `verify` all files of all runs are checked first, and
+    damaged runs are repeated. `progress` is called with the progress of runs: 0 when planned, 1 when finished.
+
+    Raises InputError for invalid input. A run that fails otherwise, or for any reason in a sweep, is recorded (`Results.failed`)
+    and reported to `on_failure` at once, and does not stop the others; with `fail_fast`, RunFailed is raised instead.
+    """
     if not _several(experiment):
         options = replace(options, jobs=1)
     bases = {folder: load_workload(folder) for folder in prepared_folders(experiment)}

@@ -110,6 +110,28 @@ def text(value: RawValue) -> str:
     return value if isinstance(value, str) else _text(value)
 
 
+def document(values: Raw) -> str:
+    """Values as a TOML file: first those that are not tables, then a section for each table, and for each of a list of tables."""
+
+    def section(head: str, table: Raw) -> str:
+        return "".join(
+            [head, *(f"{_key(key)} = {_text(inner)}\n" for key, inner in table.items() if inner is not None)]
+        )
+
+    plain_ones = {key: value for key, value in values.items() if not isinstance(value, dict) and not _are_tables(value)}
+    sections = [section("", plain_ones)] if plain_ones else []
+    for key, value in values.items():
+        if isinstance(value, dict):
+            sections.append(section(f"[{_key(key)}]\n", value))
+        elif _are_tables(value):
+            sections += [section(f"[[{_key(key)}]]\n", each) for each in value]
+    return "\n".join(sections)
+
+
+def _are_tables(value: RawValue) -> bool:
+    return isinstance(value, list) and value != [] and all(isinstance(each, dict) for each in value)
+
+
 def _text(value: RawValue) -> str:
     if isinstance(value, dict):
         said = (f"{_key(key)} = {_text(inner)}" for key, inner in value.items() if inner is not None)

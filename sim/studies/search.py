@@ -77,7 +77,7 @@ class Bench:
 
     def __init__(
         self,
-        scenario: Path,
+        scenario: Path | Raw,
         out: Path | None,
         overrides: Sequence[str] = (),
         workload: Path | None = None,
@@ -87,6 +87,7 @@ class Bench:
     ) -> None:
         self._scenario, self._overrides, self._workload = scenario, overrides, workload
         self.experiment = load_scenario(scenario, overrides, workload)
+        self._name = self.experiment.path or "scenario"
         first = next(iter(self.experiment.variants))
         self.variant = variant if variant is not None else first
         self._refuse()
@@ -212,9 +213,9 @@ class Bench:
         if self.variant not in self.experiment.variants:
             raise InputError(f"--variant: {unknown('variant', self.variant, self.experiment.variants)}")
         if self.experiment.sweep:
-            raise InputError(f"{self._scenario}: sweep: a search chooses points itself; remove this table")
+            raise InputError(f"{self._name}: sweep: a search chooses points itself; remove this table")
         if self.experiment.detects_warm_up:
-            raise InputError(f"{self._scenario}: warm_up: a search needs a fixed warm-up, such as --set warm_up=1d")
+            raise InputError(f"{self._name}: warm_up: a search needs a fixed warm-up, such as --set warm_up=1d")
 
 
 def _path(key: str) -> Keys:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from sim.cli.display import Display, display
+from sim.api.progress import Display, display
+from sim.api.runs import run
 from sim.experiments.outlook import _estimate
 from sim.experiments.plan import RunSpec, plan
-from sim.experiments.run import run
 from sim.scenario.experiment import Experiment
 from sim.scenario.reader import load_scenario
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-import pytest
 import typer
 
-import sim
 from sim.cli.app import app
 from sim.cli.options import run_options
 from sim.experiments.options import RunOptions
@@ -38,8 +36,3 @@ def test_a_command_gets_what_was_asked_as_one_record() -> None:
 
     one(["x", "--jobs", "3", "--engine", "pool", "--retry-failed"], standalone_mode=False)
     assert asked == [RunOptions(jobs=3, engine="pool", retry_failed=True)]
-
-
-def test_an_option_that_does_not_exist_is_told() -> None:
-    with pytest.raises(TypeError, match="job"):
-        sim.run({}, job=2)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from analysis.report import render_report
-from sim.cli import display as displays
+from sim.api import progress as displays
 from sim.experiments import perform as performing
 from sim.experiments.plan import plan
 from sim.experiments.results import load_results

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.experiments.run import run
+from sim.api.runs import run
 from sim.papers.sweeps import PaperPoint, PaperSweep, SweepSetting, thinned
 
 SCENARIO = """

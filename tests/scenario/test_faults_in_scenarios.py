@@ -11,9 +11,9 @@ import jsonschema
 import pytest
 import tiny
 
+from sim.api.runs import run
 from sim.base.errors import InputError, ScenarioError
 from sim.brokers.users.reconnect import RECONNECT, ReconnectSetting
-from sim.experiments.run import run
 from sim.files.toml import read
 from sim.scenario.model import Scenario
 from sim.scenario.reader import load_scenario

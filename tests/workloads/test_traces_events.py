@@ -15,8 +15,8 @@ from oracles import events as oracle
 from test_event_log import assert_tells
 
 from analysis.deliveries import check_deliveries
+from sim.api.runs import run
 from sim.base.errors import WorkloadError
-from sim.experiments.run import run
 from sim.scenario.reader import load_scenario
 from sim.workloads.format.folder import load_workload
 from sim.workloads.traces.event_pipeline import EventOptions, prepare_events

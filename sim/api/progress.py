@@ -1,16 +1,17 @@
-"""Progress of a command's runs on standard error: live on a terminal, plain lines elsewhere, and failures at once."""
+"""Progress of runs: bars on a terminal or in a notebook, plain lines elsewhere, and failures at once."""
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from sim.api.console import console
 from sim.base.naming import Raw
 from sim.base.units import format_duration
-from sim.cli import terminal
 from sim.experiments.rounds import expected_runs
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from sim.experiments.plan import RunSpec
     from sim.scenario.experiment import Experiment
 
-FEW = 50
+LISTED = 50
 """The number of runs up to which each gets its own line without a terminal."""
 OFTEN = 5.0  # s, between two lines if there are more
 LITTLE = 0.1
@@ -128,7 +129,7 @@ def display(experiment: Experiment, quiet: bool = False) -> Generator[Display]:
     """Shows the progress of an experiment's runs, or only failures."""
     if quiet:
         yield Display()
-    elif sys.stderr.isatty():
+    elif sys.stderr.isatty() or _in_notebook():
         with _live() as bars:
             yield _Live(experiment, bars)
     else:
@@ -146,7 +147,7 @@ class _Plain(Display):
     def show(self, spec: RunSpec, fraction: float) -> None:
         ended = self.there + self.done
         now = self.clock()
-        soon = now - self._said < OFTEN if self.total > FEW else not self.done
+        soon = now - self._said < OFTEN if self.total > LISTED else not self.done
         if fraction < 1.0 or (soon and ended < self.total):
             return
         self._said = now
@@ -198,6 +199,11 @@ class _Live(Display):
             self._bars.remove_task(self._lines.pop(next(iter(self._lines))))
 
 
+def _in_notebook() -> bool:
+    """Whether bars can be drawn in a notebook, which takes ipywidgets."""
+    return console(stderr=True).is_jupyter and importlib.util.find_spec("ipywidgets") is not None
+
+
 @contextmanager
 def _live() -> Generator[Bars]:
     from rich.progress import BarColumn, Progress, TextColumn
@@ -207,5 +213,5 @@ def _live() -> Generator[Bars]:
         BarColumn(),
         TextColumn("{task.fields[said]}", markup=False),
     )
-    with Progress(*columns, console=terminal.console(stderr=True)) as bars:
+    with Progress(*columns, console=console(stderr=True)) as bars:
         yield bars

@@ -1,0 +1,1 @@
+"""What `import sim` offers, and the command line calls: one function for each thing that a user does."""
