@@ -58,6 +58,7 @@ def checkins(
     seed: Annotated[int, option("", "Seed of the random draws.", min=0)] = 1,
     publications: Annotated[Literal["per-visit", "per-check-in"], option("", "What a user publishes.")] = "per-visit",
     size: Annotated[int, option("", "Size of a publication, in bytes.", min=0)] = 100,
+    append: options.Append = False,
     spark: options.SparkOptions,
 ) -> None:
     """Turn files of check-ins into a location workload: cells as topics, visits, drawn friends, publications.
@@ -78,7 +79,9 @@ def checkins(
     located = _places(places, places_columns, layout)
     check_layouts(layout, located and located[1])
     filters = UserFilters(sample, consistent, min_visits)
-    chosen = CheckinOptions(span.micros(layout.time_zone), size, cell, box, filters, friends, seed, publications)
+    chosen = CheckinOptions(
+        span.micros(layout.time_zone), size, cell, box, filters, friends, seed, publications, append=append
+    )
     with spark.started(sources, [layout, *(located or ())[1:]]) as (session, more):
         paths = [source.path for source in sources]
         workload = prepare_checkins(session, paths, out, layout, chosen, places=located, **more)

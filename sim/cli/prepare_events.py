@@ -57,6 +57,7 @@ def events(
     ] = False,
     size: Annotated[int, option("", "Size of a publication, in bytes, where the log has none.", min=0)] = 100,
     span: options.Window,
+    append: options.Append = False,
     spark: options.SparkOptions,
 ) -> None:
     """Turn a broker's log into a workload: sessions, subscriptions, publications, and the deliveries to check runs against.
@@ -73,7 +74,9 @@ def events(
     layout = options.choose_layout(format, EVENT_LAYOUTS, sources, columns, text)
     layout.require("events", needed_fields(layout))
     words = action_words(actions)
-    chosen = EventOptions(span.micros(layout.time_zone), size, words, sessions == "persistent", mqtt_filters)
+    chosen = EventOptions(
+        span.micros(layout.time_zone), size, words, sessions == "persistent", mqtt_filters, append=append
+    )
     with spark.started(sources, [layout]) as (session, more):
         workload = prepare_events(session, [source.path for source in sources], out, layout, chosen, **more)
     subscriptions = int((workload.subscription_events.action > 0).sum())

@@ -67,6 +67,7 @@ def follows(
     sample: Annotated[float, option("", "Use only the follows of a random share of the users.", min=0, max=1)] = 1.0,
     seed: Annotated[int, option("", "Seed of the random draws.", min=0)] = 1,
     size: Annotated[int, option("", "Size of a publication, in bytes.", min=0)] = 100,
+    append: options.Append = False,
     spark: options.SparkOptions,
 ) -> None:
     """Turn follows and events into a workload: interests and their changes, publications, event rates.
@@ -90,7 +91,7 @@ def follows(
         trace = _preset(format, folder, tables, text, spread)
     else:
         trace = _free(format, tables, text, spread)
-    chosen = FollowOptions(span.micros(trace.time_zone), size, seconds, sample, seed)
+    chosen = FollowOptions(span.micros(trace.time_zone), size, seconds, sample, seed, append=append)
     sources = [source for group in find_groups([inputs for _, inputs in trace.tables]) for source in group]
     with spark.started(sources, [table.layout for table, _ in trace.tables]) as (session, more):
         workload = prepare_follows(session, trace, out, chosen, **more)

@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 
 Inputs = Annotated[list[str], argument("INPUT…", "Files, plain or compressed (gzip, bzip2, xz, zstd), or patterns.")]
 Out = Annotated[Path, option("WORKLOAD", "The folder to write; a workload already there is replaced.")]
+Append = Annotated[
+    bool,
+    option(
+        "--append",
+        "Keep the rows beside the workload, so that files of another day can join it with the same command; files that have "
+        "joined it already are not read again.",
+    ),
+]
 Columns = Annotated[
     str | None,
     option(

@@ -24,6 +24,8 @@ from sim.workloads.format.validation import validate_workload
 from sim.workloads.format.workload import EVENT_TABLES, Interests, Topics, Users, Workload
 
 INTERESTS_PER_PART = 5_000_000
+KEPT_ROWS = "rows"
+"""The entry of a folder with the rows of its traces, for others to join; no part of the workload."""
 
 _POSITION = {"latitude": pa.float64(), "longitude": pa.float64()}
 _NAMED = {"name": pa.string(), "kind": pa.string(), "event_rate": pa.float64()}
@@ -38,9 +40,15 @@ COLUMN_TYPES = {
     **content_tables.CONTENT_TYPES,
 }
 _OPTIONAL = ("movements", "sessions", "deliveries")  # tables that are left out where they are empty
-_ENTRIES = {"manifest.json", ".manifest.json", "interests", "quarantine", SUBSCRIPTIONS, PUBLICATIONS_FILE} | {
-    f"{name}.parquet" for name in COLUMN_TYPES
-}
+_ENTRIES = {
+    "manifest.json",
+    ".manifest.json",
+    "interests",
+    "quarantine",
+    KEPT_ROWS,
+    SUBSCRIPTIONS,
+    PUBLICATIONS_FILE,
+} | {f"{name}.parquet" for name in COLUMN_TYPES}
 _PART = re.compile(r"part-\d{5,}\.parquet")  # entries that are folders
 
 
@@ -89,7 +97,11 @@ def _clear(folder: Path) -> None:
 def _is_ours(entry: Path, folder: Path) -> bool:
     """Whether an entry of a folder is one that this module writes."""
     top, *below = entry.relative_to(folder).parts
-    return not entry.is_symlink() and top in _ENTRIES and (not below or _PART.fullmatch("/".join(below)) is not None)
+    return (
+        not entry.is_symlink()
+        and top in _ENTRIES
+        and (not below or top == KEPT_ROWS or _PART.fullmatch("/".join(below)) is not None)
+    )
 
 
 def _write_tables(workload: Workload, folder: Path) -> list[str]:

@@ -48,7 +48,8 @@ def prepare_events(
     """
     layout.require("events", stages.needed_fields(layout))
     options = options or EventOptions()
-    with open_workshop(spark, [inputs], out, layout.time_zone, partitions, progress) as shop:
+    appending = options.appending("events", {"layout": layout.parameters()}, (True,))
+    with open_workshop(spark, [inputs], out, layout.time_zone, partitions, progress, appending) as shop:
         shelf = shop.judge(_table(layout, options), "events")
         progress("following sessions", "")
         log, row = stages.load_events(shelf)

@@ -59,7 +59,8 @@ def prepare_follows(
     streams = Streams(options.seed)
     tables = [table for table, _ in trace.tables]
     groups = [*(inputs for _, inputs in trace.tables), trace.labels[1] if trace.labels else ()]
-    with open_workshop(spark, groups, out, trace.time_zone, partitions, progress) as shop:
+    appending = options.appending("follows", trace.parameters(), (True,) * len(groups))
+    with open_workshop(spark, groups, out, trace.time_zone, partitions, progress, appending) as shop:
         shelves = [_judged(shop, table, options, streams) for table in tables]
         labels: dict[str, dict[str, str]] = {}
         if trace.labels:

@@ -88,7 +88,9 @@ def prepare_checkins(
     stages.check_layouts(layout, places and places[1])
     streams = Streams(options.seed)
     groups = [inputs, places[0] if places else ()]
-    with open_workshop(spark, groups, out, layout.time_zone, partitions, progress) as shop:
+    layouts = {"layout": layout.parameters(), "places": places and places[1].parameters()}
+    appending = options.appending("checkins", layouts, (True, False))
+    with open_workshop(spark, groups, out, layout.time_zone, partitions, progress, appending) as shop:
         shelf = shop.judge(_table(shop, layout, places and places[1], options), "check-ins")
         progress(f"looking for duplicates in {shop.reasons.total():,} rows", "")
         checkins, dropped = select_users(

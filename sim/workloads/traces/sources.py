@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sim.base.errors import WorkloadError, nearest
@@ -57,12 +57,18 @@ def find_groups(groups: Sequence[Inputs]) -> list[list[Source]]:
     paths = list(dict.fromkeys(path for group in found for path in group))
     if not paths:
         raise WorkloadError("no input file is named")
-    names = [path.name for path in paths]
-    if len(set(names)) < len(names):
+    sources = {path: _source(path) for path in paths}
+    return named_apart([[sources[path] for path in group] for group in found])
+
+
+def named_apart(groups: Sequence[Sequence[Source]]) -> list[list[Source]]:
+    """The same files with names that all differ: their own or, if they do not, those below a folder that has all of them."""
+    paths = list(dict.fromkeys(source.path for group in groups for source in group))
+    names = {path: path.name for path in paths}
+    if len(set(names.values())) < len(names):
         root = os.path.commonpath([path.parent for path in paths])
-        names = [Path(os.path.relpath(path, root)).as_posix() for path in paths]
-    sources = {path: _source(path, name) for path, name in zip(paths, names, strict=True)}
-    return [[sources[path] for path in group] for group in found]
+        names = {path: Path(os.path.relpath(path, root)).as_posix() for path in paths}
+    return [[replace(source, name=names[source.path]) for source in group] for group in groups]
 
 
 def _expand(text: str) -> list[Path]:
@@ -84,7 +90,7 @@ def _expand(text: str) -> list[Path]:
     raise WorkloadError(f"{text}: no such file{hint}")
 
 
-def _source(path: Path, name: str) -> Source:
+def _source(path: Path) -> Source:
     try:
         digest, size = sha256(path), path.stat().st_size
     except OSError as error:
@@ -97,7 +103,7 @@ def _source(path: Path, name: str) -> Source:
         raise WorkloadError(f"{path}: {error}") from None
     if kind is not None:
         raise WorkloadError(f"{path}: a {kind} archive; unpack it and name the files in it, {COMPRESSIONS}")
-    return Source(path, name, digest, size)
+    return Source(path, path.name, digest, size)
 
 
 def is_parquet(path: Path) -> bool:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sim.files.columns import int64_values
 from sim.workloads.traces.judging import beyond
 from sim.workloads.traces.shelves import Shelf
-from sim.workloads.traces.sources import Source, is_parquet
+from sim.workloads.traces.sources import Source
 from sim.workloads.traces.times import Window, iso
 
 _DAY = 86_400_000_000  # µs
@@ -87,14 +87,18 @@ def warn_of_strays(
         (span.after, (end, None), "after", span.most - span.end + 1, f"--to {iso(end)}"),
     ):
         if count:
-            first = _said(next(_rows(shelves, within)), sources)
+            first = _said(next(_rows(shelves, within)), shelves, sources)
             _warn(
                 f"{first}, far {side} most others: {count:,} of {total:,} {what} lie up to {days:,} days {side} the rest, and the "
                 f"trace takes {span.most - span.least + 1:,} days instead of {span.end - span.first:,}; {limit} leaves them out"
             )
     if span.end - span.first > _LONG:
         first, last = (
-            _said(min(_extremes(shelves, (first_day, end), sign), key=lambda row: (sign * row[2], *row[:2])), sources)
+            _said(
+                min(_extremes(shelves, (first_day, end), sign), key=lambda row: (sign * row[2], *row[:2])),
+                shelves,
+                sources,
+            )
             for sign in (1, -1)
         )
         years = (span.end - span.first) / 365.25
@@ -127,7 +131,7 @@ def _times(shelves: Sequence[Shelf]) -> Iterator[tuple[int, NDArray[np.int64], N
                 yield source, line, int64_values(batch["micros"])
 
 
-def _said(row: tuple[int, int, int], sources: Sequence[Source]) -> str:
+def _said(row: tuple[int, int, int], shelves: Sequence[Shelf], sources: Sequence[Source]) -> str:
     source, line, micros = row
-    path = sources[source].path
-    return f"{path}: {'row' if is_parquet(path) else 'line'} {line}: the time is {iso(micros)}"
+    numbered = any(piece.numbered for shelf in shelves for piece in shelf.pieces if piece.source == source)
+    return f"{sources[source].path}: {'row' if numbered else 'line'} {line}: the time is {iso(micros)}"

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from urllib.parse import unquote
@@ -18,12 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
+from sim.base.naming import Raw
 from sim.base.private import claimed_folder
 from sim.files.compression import Damaged
 from sim.spark import cause, sql
-from sim.workloads.format.folder import write_workload
+from sim.workloads.format.folder import KEPT_ROWS, write_workload
 from sim.workloads.format.workload import Workload
 from sim.workloads.traces.judging import RangeJudge, Rules, beyond_kernels
+from sim.workloads.traces.kept import Appending, join_groups, made_with, read_kept, write_kept
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.quarantine import account, check_form, describe_reasons, quarantined
 from sim.workloads.traces.ranges import Range, cut_files
@@ -43,10 +45,14 @@ TraceProgress = Callable[[str, str], None]
 
 @dataclass(frozen=True)
 class TraceOptions:
-    """Which part of a trace is used, and how: rows of a `window`, publications of `size` bytes if the trace has no sizes."""
+    """Which part of a trace is used, and how: rows of a `window`, publications of `size` bytes if the trace has no sizes.
+
+    With `append`, rows are kept in the workload's folder, and join those that are kept there already.
+    """
 
     window: Window = (None, None)
     size: int = 100
+    append: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         """Raises WorkloadError where an option is out of its limits."""
@@ -56,6 +62,10 @@ class TraceOptions:
         """Raise WorkloadError unless an option is within limits."""
         if not least <= (value := getattr(self, option)) <= most:
             raise WorkloadError(f"--{option} is {value}, allowed: {least} to {most}")
+
+    def appending(self, kind: str, layouts: Raw, growing: Sequence[bool]) -> Appending | None:
+        """How rows are kept, in layouts and groups like these; None where they are not."""
+        return Appending(made_with(kind, layouts, asdict(self)), growing) if self.append else None
 
     @property
     def span(self) -> list[str | None]:
@@ -88,8 +98,10 @@ class TraceTable:
 class Workshop:
     """A pipeline at work, in a `folder` beside `out`, on input files in groups.
 
-    Without a Spark session it works in this process alone. The rows that it has read so far are on `shelves`; `reasons` counts them
+    Without a Spark session it works in this process alone. The rows that it has judged so far are on `shelves`, all that it has read on
+    `read_shelves`, by group; `reasons` counts them
     by the reason why they are not used, None for those that are; `dropped` has the numbers of rows with a reason that they got late.
+    When `appending`, the groups begin with the files whose rows are kept.
     """
 
     spark: sql.SparkSession | None
@@ -99,7 +111,9 @@ class Workshop:
     progress: TraceProgress
     time_zone: str = "UTC"
     partitions: int | None = None
+    appending: Appending | None = None
     shelves: list[Shelf] = field(default_factory=list)
+    read_shelves: dict[int, Shelf] = field(default_factory=dict)
     reasons: Counter[str | None] = field(default_factory=Counter)
     dropped: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
@@ -118,27 +132,47 @@ class Workshop:
         """A folder of links to the files of a group, for Spark to read."""
         folder = self.folder / f"inputs-{group}"
         if not folder.exists():
-            link_sources(self.groups[group], folder, sum(map(len, self.groups[:group])))
+            first, sources = self._new(group)
+            link_sources(sources, folder, first)
         return folder
+
+    def _first(self, group: int) -> int:
+        """The number of a group's first file."""
+        return sum(map(len, self.groups[:group]))
+
+    def _new(self, group: int) -> tuple[int, Sequence[Source]]:
+        """The files of a group whose rows are not kept, and the number of the first one."""
+        old = self.appending.old(group) if self.appending else 0
+        return self._first(group) + old, self.groups[group][old:]
 
     def judge(self, table: TraceTable, what: str) -> Shelf:
         """The rows of the next group, which are `what`, judged.
 
         Raises WorkloadError where a file is empty, or most rows are not in the layout.
         """
-        number, sources = len(self.shelves), self.groups[len(self.shelves)]
-        first = sum(map(len, self.groups[:number]))
-        shelf = self.read(table, number, f"reading {what} ({_size_of(sources)})")
-        check_form(shelf, table.layout, sources, table.expected, first, partial(self._example, table.layout))
+        first, sources = self._new(len(self.shelves))
+        shelf = self.read(table, len(self.shelves), f"reading {what} ({_size_of(sources)})")
+        new = Shelf(shelf.folder, [piece for piece in shelf.pieces if piece.source >= first])
+        check_form(new, table.layout, sources, table.expected, first, partial(self._example, table.layout))
         self.shelves.append(shelf)
         for (reason, _), rows in shelf.faults.items():
             self.reasons[reason] += rows
         return shelf
 
     def read(self, table: TraceTable, group: int, step: str) -> Shelf:
-        """The rows of a group, judged; nothing is said where they are not in the layout."""
-        sources, folder = self.groups[group], self.folder / f"judged-{group}"
+        """The rows of a group, judged, behind those that are kept; nothing is said where they are not in the layout."""
+        folder = self.folder / f"judged-{group}"
         folder.mkdir()
+        kept = list[Piece]()
+        if self.appending and self.appending.kept and self.appending.growing[group]:
+            kept = self.appending.kept.shelve(group, self._first(group), folder)
+        shelf = Shelf(folder, [*kept, *(self._pieces(table, group, folder, step) if self._new(group)[1] else ())])
+        self.read_shelves[group] = shelf
+        return shelf
+
+    def _pieces(self, table: TraceTable, group: int, folder: Path, step: str) -> list[Piece]:
+        """The rows of a group's new files, judged, which go to the folder."""
+        first, sources = self._new(group)
         uncovered = table.uncovered
         if uncovered and self.spark is None:
             raise WorkloadError(f"{sources[0].path}: {uncovered}; give --engine spark, which reads them")
@@ -147,17 +181,15 @@ class Workshop:
         if uncovered:
             judged, numbered = table.expressions(self.session, self.link(group)), table.layout.kind == "parquet"
             with watched(self.session, report) as rows:
-                return Shelf(folder, file_in_tasks(judged, folder, table.layout.header, numbered, rows))
+                return file_in_tasks(judged, folder, table.layout.header, numbered, rows)
         names = [names_in(source.path, table.layout, table.used) for source in sources]
-        first, cores = sum(map(len, self.groups[:group])), 1
-        if self.spark is not None:
-            cores = self.spark.sparkContext.defaultParallelism
+        cores = 1 if self.spark is None else self.spark.sparkContext.defaultParallelism
         ranges = cut_files(sources, names, first, self.partitions, cores)
         judge = RangeJudge(table.layout, table.used, table.rules, folder)
         if self.spark is None:
-            return Shelf(folder, list(_one_by_one(judge, ranges, report)))
+            return list(_one_by_one(judge, ranges, report))
         with watched(self.spark, report) as rows:
-            return Shelf(folder, judge_in_tasks(self.spark, judge, ranges, rows))
+            return judge_in_tasks(self.spark, judge, ranges, rows)
 
     def _example(self, layout: Layout) -> str:
         return example_time(self.session, layout) if beyond_kernels(layout) else example_of(layout)
@@ -186,6 +218,13 @@ class Workshop:
         workload = replace(workload, rows=account(self.reasons), sources=tuple(about))
         quarantine = quarantined(self.shelves, self.dropped, [source.name for source in self.sources])
         write_workload(workload, self.folder / "workload", quarantine)
+        if self.appending:
+            growing = self.appending.growing
+            groups = [
+                (sources, self.read_shelves.get(group) if growing[group] else None, self._first(group))
+                for group, sources in enumerate(self.groups)
+            ]
+            write_kept(self.folder / "workload" / KEPT_ROWS, self.appending.made, groups)
         if self.out.exists():
             self.out.rename(self.folder / "replaced")
         (self.folder / "workload").rename(self.out)
@@ -200,19 +239,23 @@ def open_workshop(
     time_zone: str,
     partitions: int | None,
     progress: TraceProgress,
+    appending: Appending | None = None,
 ) -> Iterator[Workshop]:
     """A workshop for groups of inputs (`find_groups`), whose times without a zone are in one and the same.
 
-    Without a Spark session it works in this process.
+    Without a Spark session it works in this process. When `appending`, the rows that are kept in `out` are there too.
 
     Removes leftovers of killed processes. Raises WorkloadError where an input is missing, empty or damaged, or `out` contains
     something else.
     """
     out = out.resolve()
     check_room(out)
-    found = find_groups(groups)
+    found = joined = find_groups(groups)
+    if appending is not None:
+        appending = replace(appending, kept=read_kept(out, appending.made))
+        joined = join_groups(appending, found)
     with folder_beside(out) as folder, _blaming(spark, [source for group in found for source in group]):
-        yield Workshop(spark, folder, out, found, progress, time_zone, partitions)
+        yield Workshop(spark, folder, out, joined, progress, time_zone, partitions, appending)
 
 
 def _one_by_one(judge: RangeJudge, ranges: Sequence[Range], report: Callable[[str], None]) -> Iterator[Piece]:
@@ -238,7 +281,7 @@ def check_room(out: Path) -> None:
         raise WorkloadError(f"{out}: is a file; give a new folder")
     try:
         files = json.loads((out / "manifest.json").read_bytes())["files"]
-        own = {Path(name).parts[0] for name in files} | {"manifest.json"}
+        own = {Path(name).parts[0] for name in files} | {"manifest.json", KEPT_ROWS}
     except (OSError, ValueError, TypeError, KeyError):
         own = set()
     other = sorted({entry.name for entry in out.iterdir()} - own)
