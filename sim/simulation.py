@@ -20,6 +20,7 @@ from sim.base.randomness import Streams
 from sim.base.validation import dotted
 from sim.brokers.control.manager import ReconfigurationSetting
 from sim.brokers.control.offloading import OffloadingSetting
+from sim.brokers.fabric.delivery import DeliverySetting
 from sim.brokers.fabric.stations import StationSetting
 from sim.brokers.fabric.transmission import LinkSetting
 from sim.brokers.network import Network, NetworkSetting
@@ -199,6 +200,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         reconnect=ReconnectSetting(
             **dict(scenario.network.reconnect), connection_rate=scenario.brokers.connection_rate
         ),
+        delivery=DeliverySetting(**dict(scenario.network.delivery)),
         notes=times.notes,
     )
     return Network(setting, workload, streams)

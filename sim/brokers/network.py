@@ -22,6 +22,7 @@ from sim.brokers.control.trees import TreeControl
 from sim.brokers.data.planes import Plane, engine_of
 from sim.brokers.data.publishers import Publishers
 from sim.brokers.fabric.clock import CONTROL, LOOKS, Clock, Feed
+from sim.brokers.fabric.delivery import NO_GUARANTEE, DeliverySetting
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.link_windows import LinkWindows
 from sim.brokers.fabric.links import Links
@@ -57,7 +58,7 @@ class NetworkSetting:
     `stations` gives service times, which are divided by the brokers' `capacity` (brokers; None: 1). `plane` is the data
     plane; "auto" takes the fastest that is exact. `regions` (brokers) are numbers; `reconfiguration` is None where brokers do not
     move, `offloading` where nothing is offloaded and satisfaction is not measured, `faults` where nothing fails; `reconnect` is how
-    users of crashed brokers reconnect; `notes` are sentences for the results.
+    users of crashed brokers reconnect; `delivery` is what brokers do about lost copies; `notes` are sentences for the results.
     """
 
     overlay: Dissemination
@@ -82,6 +83,7 @@ class NetworkSetting:
     offloading: OffloadingSetting | None = None
     faults: FaultSchedule | None = None
     reconnect: ReconnectSetting = RECONNECT
+    delivery: DeliverySetting = NO_GUARANTEE
     notes: tuple[str, ...] = ()
 
     @property
@@ -184,6 +186,7 @@ class Network:
             ServiceTimes(setting.stations, self.capacity, streams.key("service"), slowed),
             setting.join == "instant",
             outages,
+            setting.delivery,
         )
 
     def _recorder(self, key: int, trace_key: int) -> Recorder:

@@ -58,6 +58,7 @@ CAUSES = {
     "link": Cause("a link lost the message"),
     "crashed": Cause("a broker was down, or crashed with the message"),
     "partitioned": Cause("a link was cut"),
+    "expired": Cause("it had been sent as often as it may be"),
     "hop_limit": Cause("copies had taken as many hops as they may"),
     "offloaded": Cause("the topic was offloaded and the best-effort channel failed"),
     "slow_client": Cause("the broker's buffer for the user was full", of_users=True),
@@ -252,7 +253,25 @@ OURS: dict[str, Metric] = {
         ),
         _count("best_effort_deliveries", "count", "delivered pairs that arrived by the best-effort channel", "neutral"),
         _count("in_flight", "count", "due pairs in transit, or waiting at a broker, at the end", "neutral"),
-        _event("duplicates", "count", "arrivals of a publication at a broker that already had it (flooding, content)"),
+        _event(
+            "duplicates",
+            "count",
+            "arrivals of a publication at a broker that already had it (flooding, content, copies sent again)",
+        ),
+        _event(
+            "retransmissions", "messages", "copies that brokers sent again since they were not acknowledged in time"
+        ),
+        _event("acknowledgements", "messages", "acknowledgements of copies between brokers"),
+        _event(
+            "duplicate_deliveries",
+            "count",
+            "(publication, user) pairs that were served to the user again, by copies sent again",
+        ),
+        _total(
+            "remembered_identities",
+            "count",
+            "most publications that a broker remembered at once, in order to serve each only once to its users",
+        ),
         _event(
             "false_positive_messages",
             "count",

@@ -30,6 +30,7 @@ from sim.overlay.sites import Sites, parse_sites
 from sim.plugins import Parameters
 from sim.scenario.brokers import Brokers
 from sim.scenario.clients import ClientsTable
+from sim.scenario.delivery import DeliveryTable
 from sim.scenario.expressions import unknown_metrics
 from sim.scenario.fixed_table import FixedTable
 from sim.scenario.kinds import Kinds, OwnMetrics, Table
@@ -177,6 +178,8 @@ class NetworkTable(FixedTable):
     """The legs from brokers to users."""
     reconnect: ReconnectTable = Field(default=ReconnectTable(), exclude_if=lambda table: table == ReconnectTable())
     """How users whose broker has crashed come back."""
+    delivery: DeliveryTable = Field(default=DeliveryTable(), exclude_if=lambda table: table == DeliveryTable())
+    """What brokers do about copies that are lost between them."""
     delay_until: Literal["broker", "served", "client"] = "served"
     """The end of users' delays: when a due broker has the message, has served it, or the user has it."""
     hop_cost: Literal["one_way", "rtt"] = "one_way"

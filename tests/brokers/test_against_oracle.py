@@ -18,11 +18,13 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from oracles import clients as clients_oracle
 from oracles import faults as faults_oracle
+from oracles import guarantees as guarantees_oracle
 from oracles import network as oracle
 from oracles import overlays
 from oracles.faults import CRASH, CUT, LOSS, MEND, RESTART, SLOW
 
 from sim.base.randomness import Streams, exponential, gamma, normal, uniform
+from sim.brokers.fabric.delivery import DeliverySetting
 from sim.brokers.fabric.transmission import LinkSetting
 from sim.brokers.network import Network, NetworkSetting
 from sim.brokers.users.legs import ClientSetting, Speed
@@ -86,6 +88,7 @@ class Case:
     lines: dict[str, Any] = field(default_factory=dict)  # what limits links beside their latency
     clients: dict[str, Any] = field(default_factory=dict)  # the way to users
     faults: dict[str, Any] = field(default_factory=dict)  # what fails, and how users reconnect, as the oracle has it
+    delivery: dict[str, Any] = field(default_factory=dict)  # what is sent again, by the names of DeliverySetting
     hops: int | None = None  # that copies go at most where they are flooded
 
     @property
@@ -409,6 +412,7 @@ def built(case: Case, world: Workload | None = None, **setting: Any) -> Network:
             links=LinkSetting(**case.lines),
             clients=ClientSetting(**case.clients),
             reconnect=reconnect(case),
+            delivery=DeliverySetting(**case.delivery),
             **tiny.with_stations(
                 {
                     "faults": schedule(case) if case.faults else None,
@@ -486,6 +490,9 @@ def tree_of(network: Network, case: Case, topic: int) -> dict[int, int | None]:
 def expected(case: Case) -> oracle.Network:
     moments = [case.horizon * look / 100 for look in case.looks]
     run = expected_setting(case), expected_world(case)
+    if case.delivery:
+        failing = expected_faults(case) if case.faults else faults_oracle.Faults([])
+        return guarantees_oracle.Network(*run, failing, expected_delivery(case), moments)
     if case.faults:
         return faults_oracle.Network(*run, expected_faults(case), moments)
     return oracle.Network(*run, moments)
@@ -596,6 +603,34 @@ def expected_faults(case: Case) -> faults_oracle.Faults:
     )
 
 
+def expected_delivery(case: Case) -> guarantees_oracle.Delivery:
+    """What is sent again; acknowledgements are drawn for links beyond all others."""
+    setting, loss, n = DeliverySetting(**case.delivery), Streams(case.seed).key("loss"), case.brokers
+    return guarantees_oracle.Delivery(
+        setting.timeout,
+        setting.backoff,
+        setting.longest,
+        setting.attempts,
+        setting.guarantee == "exactly-once",
+        setting.store == "persistent",
+        chance=lambda what, here, there: uniform(loss, what, n * n + here * n + there),
+    )
+
+
+def random_delivery(rng: random.Random, guarantee: str | None = None) -> dict[str, Any]:
+    """A guarantee, by which copies are mostly sent again before long."""
+    grain = rng.choice((GRAIN, GRAIN, 0.1))
+    timeout = grain * rng.choice((1, 1, 2, 4))
+    return {
+        "guarantee": guarantee or rng.choice(("at-least-once", "exactly-once")),
+        "timeout": timeout,
+        "backoff": rng.choice((1.0, 1.5, 2.0)),
+        "longest": max(timeout, grain * rng.choice((2, 4, 16))),
+        "attempts": rng.choice((None, None, 1, 2, 4)),
+        "store": rng.choice(("persistent", "persistent", "memory")),
+    }
+
+
 def expected_lines(case: Case) -> oracle.Lines | None:
     """What limits links."""
     if not case.lines and not any(what == LOSS for _, what, *_ in case.faults.get("rows", ())):
@@ -606,6 +641,7 @@ def expected_lines(case: Case) -> oracle.Lines | None:
         **limits,
         loses=lambda what, here, there: uniform(key, what, here * case.brokers + there) < loss,
         jitter=case.jitter > 0,
+        loss=loss,
     )
 
 
@@ -690,7 +726,7 @@ def compare(case: Case) -> oracle.Network:
     truth = expected(case)
     compare_messages(network, flights, truth)
     assert trees == [*truth.looks, [truth.tree(topic) for topic in range(case.topics)]]
-    metrics = faults_oracle.metrics if case.faults else oracle.metrics
+    metrics = faults_oracle.metrics if isinstance(truth, faults_oracle.Network) else oracle.metrics
     compare_metrics(network.metrics(), metrics(truth, case.warm_up, case.horizon))
     compare_windows(network.recorder.timeseries(), truth, metrics)
     compare_delays(network, truth)
@@ -852,8 +888,8 @@ def compare_link_load(network: Network, case: Case, truth: oracle.Network) -> No
     for way in ("in", "out"):
         places += [(brokers, f"interface_{way}_", broker, (way, broker)) for broker in range(case.brokers)]
     for where, prefix, row, over in places:
-        since, share = saturated.get(over, (None, None))
-        assert where[f"{prefix}saturated_since"][row] == since
+        since = where[f"{prefix}saturated_since"][row]
+        share = dict(saturated.get(over, [(None, None)]))[since]
         assert where[f"{prefix}capacity_share"][row] == (None if share is None else pytest.approx(share))
 
 

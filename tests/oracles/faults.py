@@ -233,7 +233,13 @@ class Network(network.Network):
             super().send(what, source, destination, wake)
 
     def transmit(
-        self, number: int, source: int, destination: int, arrive: Callable[[], None], lost: Callable[[str], None]
+        self,
+        number: int,
+        source: int,
+        destination: int,
+        arrive: Callable[[], None],
+        lost: Callable[[str], None],
+        before: int = 0,
     ) -> None:
         """Copies are lost where they cannot go on."""
 
@@ -249,7 +255,7 @@ class Network(network.Network):
         if self.is_cut(source, destination):
             lost("partitioned")
         else:
-            super().transmit(number, source, destination, check, lost)
+            super().transmit(number, source, destination, check, lost, before)
 
     def loses(self, number: int, source: int, destination: int) -> bool:
         if self.loss is None:
@@ -267,6 +273,7 @@ class Network(network.Network):
         lost = self.outside(number) in self.fell if publisher is None else publisher in self.away
         if lost:
             self.origin[number] = []
+            self.nowhere.add(number)
             self.travelling[number] += 1
             self.drop_short_of_root(number, "crashed")
         else:

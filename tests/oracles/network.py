@@ -26,6 +26,7 @@ TICKS, CHANGES, PUBLICATIONS, CONTROL_ARRIVALS, ARRIVALS = range(
 DECISIONS = -1  # what is offloaded is decided first
 FAULTS = -2  # what fails, and what works again, before that
 LOOKS = -3  # snapshots come before everything of their time
+AGAIN = 2**40  # publications that are sent again are known by another number
 FAULTS_COUNTED = "crashes", "connection_attempts", "reconnections", "resubscriptions", "fault_messages"
 
 
@@ -143,6 +144,7 @@ class Lines:
     buffer_bytes: int | None
     loses: Callable[[int, int, int], bool]
     jitter: bool = False
+    loss: float = 0.0  # the probability of it
 
 
 @dataclass
@@ -209,6 +211,7 @@ class Hop:
     sent: float
     subscribes: bool
     received: float | None = None
+    again: bool = False  # it had been sent before
 
 
 @dataclass
@@ -290,6 +293,10 @@ class Network:
         self.fewest: dict[Pair, int] = {}  # publication, node → hops of the copy with fewest that was sent there
         self.short: dict[int, list[tuple[Copy, str]]] = {}  # publication → copies that were lost or not sent, and why
         self.travelling: Counter[int] = Counter()  # publication → messages on links and at brokers
+        self.nowhere: set[int] = set()  # publications that entered nowhere when they were published
+        self.acknowledged: Counter[int] = Counter()  # publication → acknowledgements
+        self.repeated: Counter[Pair] = Counter()  # publication, broker → users whom it served again
+        self.most_remembered = 0
         self.trees: list[dict[int, int | None]] = []
         self.tree_changes_across = 0  # while a publication of the topic travelled
         self.handovers_across = 0  # while a publication that the user wants travelled
@@ -597,12 +604,22 @@ class Network:
     # -- links and brokers
 
     def transmit(
-        self, number: int, source: int, destination: int, arrive: Callable[[], None], lost: Callable[[str], None]
+        self,
+        number: int,
+        source: int,
+        destination: int,
+        arrive: Callable[[], None],
+        lost: Callable[[str], None],
+        before: int = 0,
     ) -> None:
-        """Send a message with a publication: out of one interface, along the link, and into another, as soon as each is free."""
+        """Send a message with a publication: out of one interface, along the link, and into another, as soon as each is free.
+
+        It has been sent so often `before`.
+        """
         lines, size, link = self.setting.lines, self.world.publications[number][3], (source, destination)
+        what = number + before * AGAIN
         if lines is None:
-            self.send(number, source, destination, arrive)
+            self.send(what, source, destination, arrive)
             return
         start = self.now
         if lines.interface:
@@ -629,10 +646,10 @@ class Network:
             end = max(start + size / lines.bandwidth, end)
             self.along[link] = end
         self.queued[link].append((start, size))
-        sending = Sending(link, size, self.now, start, end, lost=self.loses(number, source, destination))
+        sending = Sending(link, size, self.now, start, end, lost=self.loses(what, source, destination))
         self.sendings.append(sending)
         self.held_up += start > self.now
-        first = start + self.setting.delay[source][destination] * self.setting.factor(number, source, destination)
+        first = start + self.setting.delay[source][destination] * self.setting.factor(what, source, destination)
         first = max(first, self.last_arrival.get(link, 0.0)) if lines.jitter else first
         last = first + (end - start)
         if lines.jitter:
@@ -1114,10 +1131,13 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
     measured = network.measured(since, until)
     delays = [network.delivered[pair] - publications[pair[0]][0] for pair in delivered]
     below_root = [network.delivered[pair] - network.rooted[pair[0]] for pair in by_tree]
-    tree = [hop for hop in network.hops if hop.kind != "uplink" and hop.publication in kept]
-    uplink = [hop for hop in network.hops if hop.kind == "uplink" and hop.publication in kept]
+    tree = [hop for hop in network.hops if hop.kind != "uplink" and hop.publication in kept and not hop.again]
+    uplink = [hop for hop in network.hops if hop.kind == "uplink" and hop.publication in kept and not hop.again]
     regions = network.setting.regions
-    crossing = [hop for hop in tree + uplink if regions is not None and regions[hop.source] != regions[hop.destination]]
+    again = [hop for hop in network.hops if hop.again and hop.publication in kept]
+    crossing = [
+        hop for hop in tree + uplink + again if regions is not None and regions[hop.source] != regions[hop.destination]
+    ]
     lost = Counter(network.lost[pair] for pair in those(network.lost))
     handovers = [row for row in network.handovers if since <= row[0] < until]
     direct = [network.setting.delay[network.origin[number][0]][broker] for number, broker in by_tree]
@@ -1178,11 +1198,16 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "lost_link": lost["link"],
         "lost_crashed": lost["crashed"],
         "lost_partitioned": lost["partitioned"],
+        "lost_expired": lost["expired"],
         "lost_hop_limit": lost["hop_limit"],
         "lost_offloaded": lost["offloaded"],
         "best_effort_deliveries": len(delivered) - len(by_tree),
         "in_flight": len(those(network.in_flight)),
         "duplicates": sum(network.duplicates[number] for number in kept),
+        "retransmissions": len(again),
+        "acknowledgements": sum(network.acknowledged[number] for number in kept),
+        "duplicate_deliveries": sum(users for (number, _), users in network.repeated.items() if number in kept),
+        "remembered_identities": network.most_remembered,
         "false_positive_messages": 0,
         "path_stretch": mean(delay / straight for delay, straight in zip(along, direct, strict=True) if straight > 0),
         "queue_wait": mean(job.taken - job.arrived for job in jobs if since <= job.arrived < until),
@@ -1222,8 +1247,9 @@ def load(network: Network, broker: int, since: float, until: float, warm_up: flo
     def mean_wait(jobs: list[Job]) -> float | None:
         return fmean(left(job) - job.arrived for job in jobs) if jobs else None
 
-    own = [number for number in kept if network.origin[number][:1] == [broker]]  # none of what entered nowhere
-    copies = {n: network.due[n, broker] for n in kept if (n, broker) in network.delivered}
+    own = [number for number in kept - network.nowhere if network.origin[number][:1] == [broker]]
+    copies = {n: network.repeated[n, broker] for n in kept}
+    copies |= {n: copies[n] + network.due[n, broker] for n in kept if (n, broker) in network.delivered}
     copied = sum(publications[number][3] * users for number, users in copies.items())
     jobs, seconds = at.jobs, until - since
     taken = [job for job in jobs if job.taken is not None and since <= job.taken < until and job.arrived >= warm_up]
@@ -1286,20 +1312,22 @@ def _handed_by(sendings: list[Sending], number: int) -> int:
     return sum(now < sending.start for sending in sendings[: number + 1])
 
 
-def saturated_links(network: Network, seconds: float) -> dict[tuple[str, object], tuple[float, float]]:
+def saturated_links(network: Network, seconds: float) -> dict[tuple[str, object], list[tuple[float, float]]]:
     """Links and interfaces, in one direction, that cannot keep up at the end: since when, and what share of the work they can do.
 
+    Where work comes at the very moment at which all before is done, rounding decides since when: any of several times is right.
     Had nothing been refused, what is left is what has come since some moment less the time since, whichever moment makes it most.
     """
     horizon, found = network.setting.horizon, {}
     for over, works in network.works.items():
         left = [sum(work for _, work in works[n:]) - (horizon - time) for n, (time, _) in enumerate(works)]
         most = max(left)
-        first = min(n for n, amount in enumerate(left) if amount > most - 1e-9)
-        since = works[first][0]
+        starts = [n for n, amount in enumerate(left) if amount > most - 1e-9]
+        first = min(starts)
+        times = [works[n][0] for n in starts]
         chance = 3 * math.sqrt(sum(work**2 for _, work in works[first:]))
         if most > min(seconds / 2, max(seconds / 100, chance)):
-            found[over] = since, (horizon - since) / (horizon - since + most)
+            found[over] = [(since, (horizon - since) / (horizon - since + most)) for since in times]
     return found
 
 

@@ -80,6 +80,7 @@ class FaultControl:
             outages.take_down(target, False)
             self._brokers_changed()
             self._up_again.append(target)
+            self._engine.restart(target)
             self._courier.restart(target)
         elif action in (CUT, MEND):
             if other < 0:

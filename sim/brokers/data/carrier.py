@@ -34,7 +34,8 @@ class Carrier:
         flights = self.rule.publish(number, max(broker, ~broker), window)
         self.in_transit.depart(flights, released)
         if broker < 0:
-            self.crash([Message(flight, 0, -1, self._climbed, self._climb, self._drop) for flight in flights])
+            messages = (Message(flight, 0, -1, self._climbed, self._climb, self._drop) for flight in flights)
+            self.crash(~broker, messages)
             return
         send: Callable[[Message], object] = self._serve_uplink if self._servers else self._climb
         traced = self._trace is not None and self._trace.traces(number)
@@ -42,10 +43,13 @@ class Carrier:
             flight.traced = traced
             send(Message(flight, 0, -1, self._climbed, self._climb, self._drop, flight.size))
 
-    def crash(self, messages: Iterable[Message]) -> None:
+    def crash(self, broker: int, messages: Iterable[Message]) -> None:
         """A broker with these messages crashes."""
         for message in messages:
             self._drop(message, "crashed")
+
+    def restart(self, broker: int) -> None:
+        """A broker that has crashed is up again."""
 
     def outages_changed(self) -> None:
         """Update whether hops may take more than their latency."""

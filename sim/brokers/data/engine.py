@@ -59,6 +59,9 @@ class Engine(Protocol):
         What brokers have served before has been passed on to users then.
         """
 
+    def restart(self, broker: int) -> None:
+        """The broker is up again, and sends what it still keeps for others."""
+
     def outages_changed(self) -> None:
         """Notify that brokers are down, links are cut, or services are slow, other than before."""
 

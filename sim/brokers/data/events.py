@@ -50,11 +50,15 @@ class EventEngine:
     def fail(self, broker: int) -> list[Message]:
         """Lose what the broker holds, in service, waiting or held back; returns the control messages among it."""
         publications, controls = self._servers[broker].crash() if self._servers else ([], [])
-        self._carrier.crash(publications)
+        self._carrier.crash(broker, publications)
         for number in self._held.pop(broker, []):
             self._carrier.depart(number, ~broker, self.rule.window(number))
         self.rule.finished.record()
         return controls
+
+    def restart(self, broker: int) -> None:
+        """Send again what the broker still keeps."""
+        self._carrier.restart(broker)
 
     def outages_changed(self) -> None:
         """Hops may take more than their latency from now on, or no longer."""

@@ -120,6 +120,9 @@ class FoldedEngine:
         """Unused, as publications are not folded where something may fail."""
         raise AssertionError("nothing fails where publications are folded")
 
+    def restart(self, broker: int) -> None:
+        """Never."""
+
     def outages_changed(self) -> None:
         """Never."""
 

@@ -18,6 +18,7 @@ from sim.brokers.data.content_subscriptions import ContentSubscriptions
 from sim.brokers.data.engine import Engine
 from sim.brokers.data.events import EventEngine
 from sim.brokers.data.folded import FoldedEngine
+from sim.brokers.data.guaranteed import GuaranteedCarrier
 from sim.brokers.data.rules import FloodRule, TopicRule
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.transmission import UNLIMITED
@@ -37,6 +38,9 @@ def engine_of(
     host: Callable[[], NDArray[np.int32]],
 ) -> Engine:
     """The engine of a data plane; `host()` is the live broker of each user. Raises ScenarioError where there is none."""
+    guarantees = fabric.delivery.guarantees
+    if guarantees:
+        _check_guarantee(fabric, workload)
     plane = _plane(asked, fabric, recorder)
     carried = fabric, recorder, subscriptions, workload.publications
     if workload.content is None:
@@ -45,7 +49,8 @@ def engine_of(
         if plane == "folded":
             return FoldedEngine(*carried)
         by_topic = (FloodRule if fabric.overlay.floods else TopicRule)(*carried)
-        return EventEngine(fabric, recorder, Carrier(fabric, recorder, by_topic))
+        carrier = GuaranteedCarrier if guarantees else Carrier
+        return EventEngine(fabric, recorder, carrier(fabric, recorder, by_topic))
     if fabric.overlay.floods:
         raise ScenarioError('network.geometry: dissemination "flood" does not carry content (allowed: "tree")')
     if fabric.outages is not None:
@@ -56,8 +61,19 @@ def engine_of(
     rule = ContentRule(*carried, content, host, loads)
     if plane == "compiled":
         return CompiledEngine(fabric, CompiledContentCarrier(*carried, rule))
-    carrier = FoldedCarrier if plane == "folded" else Carrier
-    return EventEngine(fabric, recorder, carrier(fabric, recorder, rule))
+    by_content = FoldedCarrier if plane == "folded" else Carrier
+    return EventEngine(fabric, recorder, by_content(fabric, recorder, rule))
+
+
+def _check_guarantee(fabric: Fabric, workload: Workload) -> None:
+    """Raise ScenarioError where the guarantee does not hold."""
+    guarantee = f'network.delivery.guarantee: "{fabric.delivery.guarantee}"'
+    if workload.content is not None:
+        raise ScenarioError(
+            f'{guarantee} is not supported for content, which a {workload.kind} workload has (allowed: "best-effort")'
+        )
+    if fabric.overlay.floods:
+        raise ScenarioError(f'{guarantee} is not supported where topics are flooded (allowed: "best-effort")')
 
 
 def _plane(asked: Plane, fabric: Fabric, recorder: Recorder) -> Plane:
@@ -69,10 +85,16 @@ def _plane(asked: Plane, fabric: Fabric, recorder: Recorder) -> Plane:
     trace = "trace = true" if share == 1 else f"trace = {share:g}"
     excluded = contends | {trace: share > 0, "an overlay that floods": fabric.overlay.floods}
     excluded |= {"faults": fabric.outages is not None}
+    delivery = fabric.delivery
+    excluded |= {f'network.delivery.guarantee = "{delivery.guarantee}"': delivery.guarantees}
     found = " and ".join(reason for reason, holds in excluded.items() if holds)
     if found and asked == "folded":
         why = f"does not simulate single hops and is not exact with {found}"
         raise ScenarioError(f'network.data_plane: "folded" {why} (allowed: "events", "compiled", "auto")')
+    if delivery.guarantees and asked == "auto":
+        return "events"
+    if delivery.guarantees and asked == "compiled":
+        raise ScenarioError('network.data_plane: "compiled" has no guarantees yet (allowed: "events", "auto")')
     if asked != "auto":
         return asked
     return "compiled" if found else "folded"

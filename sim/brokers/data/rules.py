@@ -27,7 +27,7 @@ from sim.overlay.geometry import NO_HOP_LIMIT, TopicTree
 from sim.workloads.format.workload import Publications
 
 NAN = float("nan")
-_CAUSES = ("queue_full", "link", "crashed", "partitioned")
+_CAUSES = ("queue_full", "link", "crashed", "partitioned", "expired")
 """Why a copy may be lost, the first that is true first where there were several."""
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers.fabric.clock import Clock
+from sim.brokers.fabric.delivery import NO_GUARANTEE, DeliverySetting
 from sim.brokers.fabric.links import Links
 from sim.brokers.fabric.outages import Outages
 from sim.brokers.fabric.service import ServiceTimes
@@ -22,7 +23,7 @@ class Fabric:
 
     `node_of` (brokers) and `broker_of` (nodes) are the live mapping. `transmission` is None where a hop takes only its latency.
     `servers` is empty where brokers take no time; otherwise `service` gives service times. `joins_instantly`: trees change at once.
-    `outages` is None where nothing ever fails.
+    `outages` is None where nothing ever fails. `delivery` is what brokers do about lost copies.
     """
 
     clock: Clock
@@ -35,3 +36,4 @@ class Fabric:
     service: ServiceTimes
     joins_instantly: bool
     outages: Outages | None = None
+    delivery: DeliverySetting = NO_GUARANTEE

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sim.base.compiled import inlined, kernel
 from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.statistics.ledger import CLIMBING, DELIVERED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
-from sim.brokers.statistics.records import Channel, Folds, Offloads, Statistics, Way, Ways
+from sim.brokers.statistics.records import Channel, Folds, Offloads, ResentCopies, Statistics, Way, Ways
 from sim.brokers.statistics.tallies import count_key
 from sim.brokers.statistics.traffic import (
     BYTES_IN,
@@ -215,6 +215,23 @@ def record_all(ways: Ways, first: int, statistics: Statistics) -> int:
         )
         record(way, statistics)
     return int(ways.published.size)
+
+
+@kernel
+def count_resent(resent: ResentCopies, first: int, statistics: Statistics) -> int:
+    """Count copies from the `first` on; stops and returns as `record_all` does."""
+    for i in range(first, resent.window.size):
+        window, size, here, there = resent.window[i], resent.size[i], resent.source[i], resent.destination[i]
+        if is_full(0, 1, window, statistics):
+            return i
+        if not statistics.measured[window]:
+            continue
+        row = statistics.first_row[window]
+        if there < 0:
+            count_copies(here, resent.relays[i], size, row, statistics)
+        else:
+            statistics.used[1] += count_message(here, there, size, resent.relays[i] > 0, row, statistics)
+    return int(resent.window.size)
 
 
 @kernel

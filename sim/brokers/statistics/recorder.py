@@ -21,7 +21,7 @@ from sim.brokers.statistics.deliveries import Arrivals, DeliveryBuffer, DuePlace
 from sim.brokers.statistics.hops import HopTrace
 from sim.brokers.statistics.ledger import Ledger
 from sim.brokers.statistics.receipts import Audience, Audiences, Receipts
-from sim.brokers.statistics.records import Channel, Folds, Offloaded, Offloads, Statistics, Ways, starts
+from sim.brokers.statistics.records import Channel, Folds, Offloaded, Offloads, ResentCopies, Statistics, Ways, starts
 from sim.brokers.statistics.satisfaction import Satisfaction
 from sim.brokers.statistics.tallies import Tallies
 from sim.brokers.statistics.traffic import Traffic
@@ -103,6 +103,7 @@ class Recorder:
         )
         self.counted: dict[str, list[Any]] = {name: [exact(0)] * windows for name, exact in COUNTED.items()}
         self.bootstrap_messages = 0
+        self.remembered = 0  # the most identities of publications that a broker remembered
         self.balance = LoadBalance(self.edges)
         self.brokers_up, self.users_absent = TimeAverage(self.edges, 1.0), TimeAverage(self.edges, 0.0)  # shares of all
 
@@ -141,6 +142,10 @@ class Recorder:
     def record(self, ways: Ways) -> None:
         """Count finished publications."""
         self._kernel(rk.record_all, (ways,), ways.window)
+
+    def resend(self, resent: ResentCopies) -> None:
+        """Count copies that brokers have sent again."""
+        self._kernel(rk.count_resent, (resent,), resent.window)
 
     def fold(self, folds: Folds, reached: NDArray[np.int64], latest: NDArray[np.float64]) -> None:
         """Carry publications down their trees and count them; `reached` and `latest` are those of `fold_all`."""
@@ -260,4 +265,5 @@ class Recorder:
             if columns.total("delivered", first, windows)
             else None,
             "bootstrap_messages": self.bootstrap_messages,
+            "remembered_identities": self.remembered,
         }

@@ -117,6 +117,19 @@ class Folds(NamedTuple):
     arrival_from: NDArray[np.int64]
 
 
+class ResentCopies(NamedTuple):
+    """Copies: the window of each one's publication, its bytes, its sender and receiver, and whether that only passes it on.
+
+    If the receiver is -1, they are for as many users of the sender as the last column says.
+    """
+
+    window: NDArray[np.int64]
+    size: NDArray[np.int64]
+    source: NDArray[np.int64]
+    destination: NDArray[np.int64]
+    relays: NDArray[np.int64]
+
+
 class Channel(NamedTuple):
     """The best-effort channel for what the back end does not serve: probability of delivery, additional delay (s), key for draws."""
 

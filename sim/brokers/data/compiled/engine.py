@@ -72,6 +72,9 @@ class CompiledEngine:
         self._watch()
         return [self._control.pop(number) for number in controls]
 
+    def restart(self, broker: int) -> None:
+        """Nothing is kept for others."""
+
     def outages_changed(self) -> None:
         """Let the loop know."""
         self._carrier.outages_changed()

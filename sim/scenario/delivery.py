@@ -1,0 +1,34 @@
+"""The [network.delivery] table: what brokers do about copies that are lost between them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from sim.base.units import PositiveDuration, format_duration
+from sim.scenario.fixed_table import FixedTable
+
+
+class DeliveryTable(FixedTable):
+    """What brokers do about copies that are lost between them."""
+
+    guarantee: Literal["best-effort", "at-least-once", "exactly-once"] = "best-effort"
+    """Whether a sender keeps a copy until it is acknowledged, and whether users may get the same publication again."""
+    timeout: PositiveDuration = 1.0
+    """How long a sender waits for an acknowledgement before it sends a copy again."""
+    backoff: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 2.0
+    """By which factor it waits longer each time."""
+    longest: PositiveDuration = 60.0
+    """The longest wait."""
+    attempts: Annotated[int, Field(ge=1)] | None = None
+    """How often a copy is sent at most; any number of times by default."""
+    store: Literal["persistent", "memory"] = "persistent"
+    """Whether what a broker keeps for others survives its crash."""
+
+    @model_validator(mode="after")
+    def _waits_no_longer_than_the_longest(self) -> DeliveryTable:
+        if self.timeout > self.longest:
+            timeout, longest = format_duration(self.timeout), format_duration(self.longest)
+            raise ValueError(f"timeout: expected at most the longest wait ({longest}), found {timeout}")
+        return self
