@@ -58,6 +58,12 @@ class ReproducedPaper:
         """The runs that failed."""
         return [failure for section in self.reproduction.sections.values() for failure in section.failed]
 
+    def export(self, folder: str | Path) -> list[Path]:
+        """Write claims.csv, the page as README.md, its tables as CSV and its charts as SVG to a folder; returns the paths."""
+        from sim.papers.shipped import export_reproduction
+
+        return export_reproduction(self.reproduction, Path(folder))
+
     def _repr_html_(self) -> str:
         return str(self.table.to_html(index=False))
 

@@ -15,6 +15,8 @@ from sim.cli.options import Quiet, argument, option, run_options
 from sim.experiments.options import RunOptions
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from sim.api.pages import ReproducedPaper
 
 
@@ -32,8 +34,8 @@ def reproduce(
     figure: Annotated[str, argument("FIGURE", "A single figure, such as 1a; all by default.")] = "",
     out: Annotated[Path | None, option("DIR", "The folder to write; reproductions/PAPER by default.")] = None,
     scale: Annotated[
-        float, option("S", "Below 1, a quick look: fewer points and replications, fewer users, less time.")
-    ] = 1.0,
+        float | None, option("S", "Below 1, a quick look: fewer points and replications, fewer users, less time.")
+    ] = None,
     *,
     options: RunOptions,
     data: Annotated[
@@ -43,6 +45,13 @@ def reproduce(
             "Real data, in this folder or one below it (overlays: user_artists.dat of Last.fm, trusts.txt of CiaoDVD; or .gz).",
         ),
     ] = None,
+    export: Annotated[
+        Path | None,
+        option("DIR", "Also write claims.csv, README.md, tables as CSV and charts as SVG to this folder."),
+    ] = None,
+    check: Annotated[
+        bool, option("--check", "Compare the verdicts with those shipped; at the paper's quick scale by default.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Reproduce a paper's figures.
@@ -50,6 +59,12 @@ def reproduce(
     Writes one page with the paper's claims, our results, and verdicts with reasons. Runs that are already in the folder are not
     repeated.
     """
+    from sim.papers.paper import find_paper
+    from sim.papers.shipped import shipped_claims
+
+    if scale is None:
+        scale = find_paper(paper).quick if check else 1.0
+    shipped = shipped_claims(paper) if check else None
     made = sim.reproduce(
         paper,
         figure,
@@ -63,12 +78,30 @@ def reproduce(
     )
     _print(made)
     print(f"\nPage: {made.page}")
+    if export is not None:
+        print(f"Exported: {len(made.export(export)):,} files in {export}")
     for failure in made.failed:
         at = f"{failure['label']}, " if failure["label"] else ""
         where = f"{at}variant {failure['variant']}, replication {failure['replication']}"
         print(f"{failure['traceback']}brokersim: {where} failed: {failure['reason']}", file=sys.stderr)
-    if made.failed:
+    unlike = shipped is not None and _compare(made, shipped)
+    if made.failed or unlike:
         raise typer.Exit(1)
+
+
+def _compare(made: ReproducedPaper, shipped: pd.DataFrame) -> bool:
+    """Print the verdicts that are unlike the shipped ones; whether there is one that is not known to differ."""
+    from sim.papers.shipped import unlike_verdicts
+
+    keys = {claim.statement for claim in made.reproduction.paper.claims}
+    found = unlike_verdicts(made.reproduction, shipped[shipped["claim"].isin(keys)])
+    for one in found:
+        reading = f" ({one.reading})" if one.reading else ""
+        why = f": {one.expected}" if one.expected else ", which is not expected"
+        print(f"{one.claim}{reading}: shipped {one.shipped}, here {one.found}{why}")
+    unexpected = sum(not one.expected for one in found)
+    print(f"{len(found)} verdicts differ from those shipped, {unexpected} of them unexpectedly.")
+    return unexpected > 0
 
 
 def _print(made: ReproducedPaper) -> None:

@@ -13,6 +13,8 @@ from analysis.formatting import describe, number
 from sim.experiments.statistics import Interval
 from sim.papers.claims import VERDICTS, Claim, ClaimBound, ClaimedQuantity, ClaimReading, ClaimVerdict, Reason, Target
 
+_NOTHING = 1e-9
+
 
 @dataclass(frozen=True)
 class JudgedReading:
@@ -91,9 +93,10 @@ def _from_numbers(found: Interval, target: Target, verdict: ClaimVerdict, unit: 
     if verdict == "does not":
         low, high = found.ends
         missing, where = (target.low - high, "below") if high < target.low else (low - target.high, "above")
-        yield (
-            f"{number(float(f'{missing:.3g}'))}{unit} {where} what agrees." if missing > 1e-9 else "It does not change."
-        )
+        if missing > _NOTHING:
+            yield f"{number(missing, max(0, 2 - math.floor(math.log10(missing))))}{unit} {where} what agrees."
+        else:
+            yield "It does not change."
 
 
 def _whole(edge: float) -> float:

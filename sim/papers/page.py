@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.charts import write_atomically
+from analysis.charts import Figure, write_atomically
 from analysis.formatting import describe, number
 from analysis.page import render
 from sim.base.naming import Raw
 from sim.papers.claims import LESS, Target
 from sim.papers.judging import JudgedClaim, claims_summary, judge_claims
 from sim.papers.paper import Paper
-from sim.papers.views import chart_tables, charts_of
+from sim.papers.views import View, chart_tables, charts_of
 
 MARKS = {"reproduces": "better", "in part": "unclear", "does not": "worse", "not run": "unclear"}
 """How verdicts are coloured."""
@@ -64,32 +64,43 @@ def write_page(reproduction: Reproduction, path: Path) -> None:
     write_atomically(path, render_page(reproduction).encode())
 
 
+@dataclass(frozen=True)
+class ShownSection:
+    """What the page shows of a section."""
+
+    key: str
+    title: str
+    text: str
+    notes: Sequence[str]
+    figures: Sequence[Figure]
+    tables: Sequence[View]
+
+
+def sections_of(reproduction: Reproduction) -> Iterator[ShownSection]:
+    """All sections, with the charts and tables of their runs."""
+    paper = reproduction.paper
+    for section in paper.sections:
+        run, runs = reproduction.sections.get(section.source), reproduction.tables.get(section.key, pd.DataFrame())
+        yield ShownSection(
+            section.key,
+            section.title,
+            section.text,
+            list(run.notes) if run else ["This was not run."],
+            charts_of(paper, section, runs) if len(runs) else [],
+            chart_tables(paper, section, runs) if len(runs) else [],
+        )
+
+
 def render_page(reproduction: Reproduction) -> str:
     """The page as HTML; the same text for the same runs."""
-    paper = reproduction.paper
-    sections, charts = [], []
-    for section in paper.sections:
-        run = reproduction.sections.get(section.source)
-        runs = paper.with_derived(run.runs) if run and len(run.runs) else None
-        drawn = [] if runs is None else charts_of(paper, section, runs)
-        charts += drawn
-        sections.append(
-            {
-                "id": section.key,
-                "title": section.title,
-                "text": section.text,
-                "notes": list(run.notes) if run else ["This was not run."],
-                "figures": drawn,
-                "tables": [] if runs is None else chart_tables(paper, section, runs),
-            }
-        )
+    paper, sections = reproduction.paper, list(sections_of(reproduction))
     return render(
         "paper.html.jinja",
-        charts,
+        [chart for section in sections for chart in section.figures],
         title=paper.title,
         paper=paper,
         version=reproduction.version,
-        notes=list(_notes(reproduction)),
+        notes=list(notes_of(reproduction)),
         sentences=[sentence.partition(":") for sentence in claims_summary(reproduction.claims)],
         claims=[_claim(judged) for judged in reproduction.claims],
         sections=sections,
@@ -148,7 +159,8 @@ def _agrees(target: Target) -> str:
     return f"up to {target.high:,g}" if target.low == float("-inf") else f"{target.low:,g} to {target.high:,g}"
 
 
-def _notes(reproduction: Reproduction) -> Iterator[str]:
+def notes_of(reproduction: Reproduction) -> Iterator[str]:
+    """What a reader must know of all numbers: the scale, and the runs that failed."""
     if reproduction.scale < 1:
         yield (
             f"This is a quick look (--scale {reproduction.scale:g}): {reproduction.paper.smaller}, so verdicts may differ from those "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -115,7 +115,8 @@ class Paper:
     """A paper to reproduce.
 
     Plug-in group `brokersim.paper`: `brokersim reproduce` takes its name. `sweeps` returns its runs and computations, from scenario
-    files in the package `scenarios`. `smaller` describes what a quick look reduces.
+    files in the package `scenarios`. `smaller` describes what a quick look reduces, at the scale `quick` by default; `differs` has the
+    claims, by their statements, whose verdicts may differ there from those at full size, and why.
     """
 
     title: str
@@ -127,6 +128,8 @@ class Paper:
     sweeps: Callable[[SweepSetting], Iterable[PaperSweep | Computed]]
     derived: tuple[Derived, ...] = ()
     smaller: str = "fewer points, fewer replications, fewer users and less time than the paper has"
+    quick: float = 0.1
+    differs: Mapping[str, str] = field(default_factory=dict)
     scenarios: str = "scenarios"
 
     def with_derived(self, runs: pd.DataFrame) -> pd.DataFrame:

@@ -112,11 +112,20 @@ def _told(points: pd.DataFrame) -> str:
 
 @dataclass(frozen=True)
 class Cell:
-    """A number as text: its mean, its interval, and its difference to a baseline; "" where there is none."""
+    """A number, and as text its mean, its interval, and its difference to a baseline; "" where there is none."""
 
-    mean: str
-    interval: str
+    found: Interval
     difference: str = ""
+
+    @property
+    def mean(self) -> str:
+        """The mean as text."""
+        return describe(self.found)[0]
+
+    @property
+    def interval(self) -> str:
+        """The confidence interval as text."""
+        return describe(self.found)[1]
 
 
 @dataclass(frozen=True)
@@ -164,4 +173,4 @@ def _cell(cell: pd.DataFrame, metric: str, runs: pd.DataFrame, relative_to: str 
         joined = cell.join(baseline, on=keys)
         found: Interval = mean_interval(paired_difference_percent(joined[metric], joined["baseline"]))
         difference = percent(found) if found.n else ""
-    return Cell(*describe(mean_interval(cell[metric])), difference)
+    return Cell(mean_interval(cell[metric]), difference)

@@ -21,8 +21,9 @@ from scipy import stats
 from analysis.formatting import describe
 from sim import plugins
 from sim.base.errors import InputError
+from sim.cli.app import main
 from sim.experiments.statistics import Interval, mean_interval
-from sim.papers import quantities
+from sim.papers import quantities, shipped
 from sim.papers.claims import (
     FALLS,
     RISES,
@@ -228,8 +229,8 @@ def judged(values: list[float], target: Target, bound: float | None = None, evid
 
 def test_the_sentence_beside_a_verdict_follows_from_the_numbers() -> None:
     assert judged([50.0, 51.0], Target("over 40", 40, math.inf)).why == "It holds."
-    assert judged([20.0, 20.0], Target("over 40", 40, math.inf)).why == "20 % below what agrees. It fails."
-    assert judged([20.0, 20.0], Target("at most 8", -math.inf, 8)).why == "12 % above what agrees. It fails."
+    assert judged([20.0, 20.0], Target("over 40", 40, math.inf)).why == "20.0 % below what agrees. It fails."
+    assert judged([20.0, 20.0], Target("at most 8", -math.inf, 8)).why == "12.0 % above what agrees. It fails."
     assert judged([0.0, 0.0], FALLS).why == "It does not change. It fails."
     assert judged([], FALLS).why == "It takes runs that there are not at this scale, or that have not been made."
     assert judged([39.0, 41.0], Target("over 40", 40, math.inf)).why == (
@@ -242,7 +243,7 @@ def test_a_bound_says_whether_a_claim_is_impossible() -> None:
     over = Target("over 40", 40, math.inf)
     impossible = judged([20.0, 20.0], over, bound=30)
     assert impossible.bound == "Impossible here. Nobody has more: at most 30 %."
-    assert impossible.why == f"20 % below what agrees. {impossible.bound} It fails."
+    assert impossible.why == f"20.0 % below what agrees. {impossible.bound} It fails."
     assert judged([20.0, 20.0], over, bound=50).bound == "Nobody has more: at most 50 %."
     assert judged([20.0, 20.0], over, evidence=True).why.endswith("It fails. Measured: all 20 %.")
 
@@ -359,3 +360,29 @@ def test_another_package_can_bring_a_paper(tmp_path: Path) -> None:
         ReproductionRequest("heap")
     with pytest.raises(InputError, match=r"brokersim.paper:holes: expected a sim.papers.paper.Paper, found function"):
         ReproductionRequest("holes")
+
+
+@pytest.mark.usefixtures("heaps")
+def test_a_check_compares_with_what_was_exported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def brokersim(*arguments: str) -> tuple[object, str, str]:
+        monkeypatch.setattr("sys.argv", ["brokersim", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return (ended.value.code or 0, *capsys.readouterr())
+
+    monkeypatch.setattr(shipped, "SHIPPED", tmp_path)
+    status, _, err = brokersim("reproduce", "heaps", "--check", "--out", str(tmp_path / "out"))
+    assert (status, "claims.csv: no such file" in err) == (2, True)
+    assert not (tmp_path / "out").exists()
+    asked = ("reproduce", "heaps", "--out", str(tmp_path / "out"), "--quiet")
+    status, out, _ = brokersim(*asked, "--export", str(tmp_path / "heaps"))
+    assert (status, out.splitlines()[-1]) == (0, f"Exported: 3 files in {tmp_path / 'heaps'}")
+    status, out, _ = brokersim(*asked, "--check")
+    assert (status, out.splitlines()[-1]) == (0, "0 verdicts differ from those shipped, 0 of them unexpectedly.")
+    file = tmp_path / "heaps" / "claims.csv"
+    file.write_text(file.read_text().replace("reproduces", "does not"))
+    status, out, _ = brokersim(*asked, "--check")
+    assert status == 1
+    assert "Seven grains make a heap: shipped does not, here reproduces, which is not expected" in out
