@@ -27,6 +27,7 @@ NAMES = (
     "geometries",
     "content",
     "matching",
+    "filters",
     "reconfiguration",
     "snapshot",
     "offloading",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -49,12 +48,14 @@ def events(
             "", "Whether subscriptions end with their session (clean) or are restored in the next one (persistent)."
         ),
     ] = "clean",
-    mqtt_filters: Annotated[
-        bool,
+    filters: Annotated[
+        Literal["exact", "mqtt", "nats"],
         option(
-            "--mqtt-filters", "Expand the wildcards + and #: such a subscription counts for all topics that it matches."
+            "",
+            "Wildcards in subscriptions, which count for all topics that they match: none (exact), those of MQTT (+, #), or "
+            "those of NATS (*, >).",
         ),
-    ] = False,
+    ] = "exact",
     size: Annotated[int, option("", "Size of a publication, in bytes, where the log has none.", min=0)] = 100,
     span: options.Window,
     append: options.Append = False,
@@ -64,6 +65,7 @@ def events(
 
     Rows have a time, an action, a client, a topic and, if known, a size in bytes and the publisher of what was delivered.
     """
+    from sim.workloads.models.shared_subscriptions import shared_filter
     from sim.workloads.traces.event_pipeline import EventOptions, prepare_events
     from sim.workloads.traces.events import EVENT_LAYOUTS, action_words, needed_fields
     from sim.workloads.traces.sources import find_sources
@@ -74,36 +76,41 @@ def events(
     layout = options.choose_layout(format, EVENT_LAYOUTS, sources, columns, text)
     layout.require("events", needed_fields(layout))
     words = action_words(actions)
-    chosen = EventOptions(
-        span.micros(layout.time_zone), size, words, sessions == "persistent", mqtt_filters, append=append
-    )
+    chosen = EventOptions(span.micros(layout.time_zone), size, words, sessions == "persistent", filters, append=append)
     with spark.started(sources, [layout]) as (session, more):
         workload = prepare_events(session, [source.path for source in sources], out, layout, chosen, **more)
     subscriptions = int((workload.subscription_events.action > 0).sum())
+    groups = sum(shared_filter(name) is not None for name in workload.users.names.to_pylist())
+    shared = f"{groups:,} shared subscriptions, " if groups else ""
     typer.echo(
-        f"{out}: {options.rows_said(workload)}; {len(workload.users):,} clients, {len(workload.topics):,} topics, "
+        f"{out}: {options.rows_said(workload)}; {len(workload.users) - groups:,} clients, {shared}{len(workload.topics):,} topics, "
         f"{len(workload.sessions):,} sessions, {subscriptions:,} subscriptions, {len(workload.publications):,} publications, "
-        f"{len(workload.deliveries):,} deliveries{_unmatched(workload, mqtt_filters)}"
+        f"{len(workload.deliveries):,} deliveries{_unmatched(workload, filters)}"
     )
 
 
-def _unmatched(workload: Workload, expanded: bool) -> str:
-    """A note on subscriptions that match nothing published, with an example, and on filters that could be expanded."""
-    from sim.workloads.models.event_log import filters_unexpanded, looks_unsupported
-    from sim.workloads.models.mqtt import is_filter, is_shared
+def _unmatched(workload: Workload, filters: str) -> str:
+    """A note on subscriptions that match nothing published, with an example, and on wildcards that could be expanded."""
+    from sim.content.topic_filters import GRAMMARS, MQTT_FILTERS, has_wildcard
+    from sim.workloads.models.event_log import filters_unexpanded
 
-    filters = 0 if expanded else filters_unexpanded(workload)
-    said = f"; {filters:,} subscriptions look like MQTT filters (--mqtt-filters expands them)" if filters else ""
-    names = {
-        name: count for name, count in workload.unmatched.items() if expanded or is_shared(name) or not is_filter(name)
+    others = [name for name in GRAMMARS if name != filters]
+    said = "".join(
+        f"; {count:,} subscriptions look like {name.upper()} filters (--filters {name} expands them)"
+        for name in others
+        if (count := filters_unexpanded(workload, name))
+    )
+    silent = {
+        name: count
+        for name, count in workload.unmatched.items()
+        if not any(has_wildcard(name, GRAMMARS[other]) for other in others)
     }
-    if not names:
+    if not silent:
         return said
-    looks = Counter[str]()
-    for name, count in names.items():
-        looks.update({looks_unsupported(name) or "": count})
-    odd = [f"{count:,} look like {look}" for look, count in looks.items() if look]
-    example = max(names, key=lambda name: (looks_unsupported(name) is not None, names[name]))
-    unsupported = f" ({', '.join(odd)}: not supported)" if odd else ""
-    total = sum(names.values())
-    return f"{said}; {total:,} subscriptions match no topic that is published on, such as {example!r}{unsupported}"
+    amqp = {
+        name: count for name, count in silent.items() if "#" in name.split(".") and not has_wildcard(name, MQTT_FILTERS)
+    }
+    example = max(silent, key=lambda name: (name in amqp, silent[name]))
+    odd = f" ({sum(amqp.values()):,} look like wildcards of AMQP (#): not supported)" if amqp else ""
+    total = sum(silent.values())
+    return f"{said}; {total:,} subscriptions match no topic that is published on, such as {example!r}{odd}"

@@ -1,8 +1,9 @@
-"""Which subscriptions a publication matches: a counting index over conjunctions of equalities."""
+"""Which subscriptions a publication matches: what all matchers have in common, and a counting index over conjunctions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,17 +11,30 @@ from numpy.typing import NDArray
 from sim.content.conjunctions import Conjunctions
 from sim.content.matching_kernels import Postings, match_publications
 
+Published = TypeVar("Published", contravariant=True)
+
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """The matches of publications: publication p matches the subscriptions `subscription[indptr[p]:indptr[p + 1]]`, ascending.
-
-    `increments` (publications): the counter increments, one for each predicate of a subscription that holds.
-    """
+    """The matches of publications: publication p matches the subscriptions `subscription[indptr[p]:indptr[p + 1]]`, ascending."""
 
     indptr: NDArray[np.int64]
     subscription: NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class CountedMatches(Matches):
+    """`increments` (publications) are the counter increments, one for each predicate of a subscription that holds."""
+
     increments: NDArray[np.int64]
+
+
+class Matcher(Protocol[Published]):
+    """An index of subscriptions, built once, in which publications are looked up: rows of values, or topics' names."""
+
+    def match_all(self, published: Published) -> Matches:
+        """The subscriptions that each publication matches."""
+        ...
 
 
 class MatchingIndex:
@@ -51,13 +65,15 @@ class MatchingIndex:
             sizes.astype(np.min_scalar_type(self._fields)),  # small counters stay in the cache
         )
 
-    def match_all(self, values: NDArray[np.int32]) -> Matches:
+    def match_all(self, published: NDArray[np.int32]) -> CountedMatches:
         """Match publications, given as rows of values. Raises ValueError where a row has not one value for every field."""
-        if values.ndim != 2 or values.shape[1] != self._fields:
-            raise ValueError(f"publications of shape {values.shape}, expected a row of {self._fields} values for each")
-        indptr, increments = np.zeros(len(values) + 1, np.int64), np.zeros(len(values), np.int64)
-        subscription = match_publications(values, self._postings, indptr, increments)
-        return Matches(indptr, subscription, increments)
+        if published.ndim != 2 or published.shape[1] != self._fields:
+            raise ValueError(
+                f"publications of shape {published.shape}, expected a row of {self._fields} values for each"
+            )
+        indptr, increments = np.zeros(len(published) + 1, np.int64), np.zeros(len(published), np.int64)
+        subscription = match_publications(published, self._postings, indptr, increments)
+        return CountedMatches(indptr, subscription, increments)
 
     def match(self, row: NDArray[np.int32]) -> tuple[NDArray[np.int32], int]:
         """The subscriptions that one publication matches, ascending, and its number of counter increments."""

@@ -40,7 +40,7 @@ def test_a_log_with_words_and_times_of_its_own(brokersim: Brokersim, tmp_path: P
     assert (status, out) == (
         0,
         "w: 5 rows read, 3 kept, 2 quarantined (outside_window 1, no_effect 1); 2 clients, 2 topics, 1 sessions, 1 subscriptions, "
-        "1 publications, 1 deliveries; 1 subscriptions look like MQTT filters (--mqtt-filters expands them)\n",
+        "1 publications, 1 deliveries; 1 subscriptions look like MQTT filters (--filters mqtt expands them)\n",
     )
     assert [line.partition(" (")[0] for line in err.splitlines()] == [
         "brokersim: starting Spark",
@@ -59,19 +59,20 @@ def test_a_log_with_words_and_times_of_its_own(brokersim: Brokersim, tmp_path: P
 def test_subscriptions_that_match_nothing_and_a_stray_time_are_told(
     brokersim: Brokersim, tmp_path: Path, spark: SparkSession
 ) -> None:
-    asked = ["$share/g/home/+", "$queue/home/hall", "home.*", "quiet", "home/+"]
+    asked = ["$share/g/home/+", "$share/g/home/+", "$queue/office/hall", "home.*", "quiet", "orders.#", "home/+"]
     lines = [f"2026-03-01T08:00,subscribe,c{n},{topic}" for n, topic in enumerate(asked)]
     lines += [f"2026-03-01T08:0{n},publish,s,home/hall" for n in range(9)] + ["2000-01-01T00:00,publish,s,home/hall"]
     (tmp_path / "log.csv").write_text("\n".join(lines))
-    options = ("--columns", "time,action,client,topic", "--mqtt-filters", "--quiet")
+    options = ("--columns", "time,action,client,topic", "--filters", "mqtt", "--quiet")
     status, out, err = brokersim("prepare", "events", "log.csv", "--out", "w", *options)
     assert status == 0
+    assert "; 8 clients, 2 shared subscriptions, 5 topics" in out
     assert out.endswith(
-        "; 4 subscriptions match no topic that is published on, such as '$queue/home/hall' (2 look like MQTT shared subscriptions "
-        "($share/…, $queue/…), 1 look like wildcards of NATS (*, >) or AMQP (*, #): not supported)\n"
+        "; 1 subscriptions look like NATS filters (--filters nats expands them); 3 subscriptions match no topic that is published on, "
+        "such as 'orders.#' (1 look like wildcards of AMQP (#): not supported)\n"
     )
     assert err.startswith(
-        f"brokersim: warning: {tmp_path / 'log.csv'}: line 15: the time is 2000-01-01T00:00:00Z, far before"
+        f"brokersim: warning: {tmp_path / 'log.csv'}: line 17: the time is 2000-01-01T00:00:00Z, far before"
     )
     assert err.endswith("the trace takes 9,557 days instead of 1; --from 2026-03-01T00:00:00Z leaves them out\n")
 

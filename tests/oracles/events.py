@@ -9,6 +9,8 @@ from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import NamedTuple
 
+from oracles.topic_filters import matches
+
 
 class Row(NamedTuple):
     """One row of a log; `micros` since 1970."""
@@ -49,7 +51,7 @@ class Reading:
     places: list[tuple[str, int, str]] = field(default_factory=list)
     quarantine: list[tuple[str, int, str, str]] = field(default_factory=list)
 
-    def told(self, persistent: bool = False, filters: bool = False) -> Story:
+    def told(self, persistent: bool = False, filters: str = "exact") -> Story:
         """The story of the rows; those without effect join the quarantine."""
         story = tell(self.rows, persistent, filters)
         self.quarantine += [(*self.places[place], "no_effect") for place in story.no_effect]
@@ -115,23 +117,21 @@ def name_key(name: str) -> tuple[bool, int, str]:
     return not whole, int(name) if whole else 0, name
 
 
-def matches(filter_: str, topic: str) -> bool:
-    """By MQTT 5.0, section 4.7, as a regular expression over the topic's name."""
-    if filter_[0] in "+#" and topic[0] == "$" and is_filter(filter_):
+def is_filter(name: str, kind: str) -> bool:
+    """Whether a name has a wildcard; `kind` is exact, mqtt or nats."""
+    if kind == "exact":
         return False
-    levels = filter_.split("/")
-    if filter_ == "#":
-        return True
-    tail = levels.pop() if levels[-1] == "#" else None
-    pattern = "/".join("[^/]*" if level == "+" else re.escape(level) for level in levels)
-    return re.fullmatch(pattern + ("(/.*)?" if tail else ""), topic, re.DOTALL) is not None
+    levels = name.split("/" if kind == "mqtt" else ".")
+    return ("+" if kind == "mqtt" else "*") in levels or levels[-1] == ("#" if kind == "mqtt" else ">")
 
 
-def is_filter(name: str) -> bool:
-    return any(level == "+" for level in name.split("/")) or name.split("/")[-1] == "#"
+def shared(name: str) -> str | None:
+    """The filter that a group shares."""
+    found = re.fullmatch(r"\$share/[^/]+/(.+)|\$queue/(.+)", name, re.DOTALL)
+    return (found[1] or found[2]) if found else None
 
 
-def tell(rows: list[Row], persistent: bool = False, filters: bool = False) -> Story:
+def tell(rows: list[Row], persistent: bool = False, filters: str = "exact") -> Story:
     """The story of usable rows, which are in the order of the files; `no_effect` holds places in `rows`."""
     order = sorted(range(len(rows)), key=lambda place: rows[place].micros)
     effective = [place for place, _, _ in _states(rows, order, persistent)]
@@ -142,45 +142,64 @@ def tell(rows: list[Row], persistent: bool = False, filters: bool = False) -> St
     story.origin = kept[0].micros // 1_000_000
     story.horizon = kept[-1].micros // 1_000_000 - story.origin + 1
     names = {name for row in kept for name in (row.client, row.publisher) if name is not None}
-    story.users = sorted(names, key=name_key)
-    occurring = {
-        row.topic
-        for row in kept
-        if row.topic is not None
-        and not (filters and row.action in ("subscribe", "unsubscribe") and is_filter(row.topic))
-    }
+    asked = {row.topic for row in kept if row.action in ("subscribe", "unsubscribe")}
+    groups = sorted((name for name in asked if shared(name)), key=name_key)
+    occurring = {row.topic for row in kept if row.action in ("publish", "deliver")}
+    occurring |= {name for name in (shared(name) or name for name in asked) if not is_filter(name, filters)}
     story.topics = sorted(occurring, key=name_key)
 
-    def wanted(connected, held, client):
-        if client not in connected:
-            return set()
-        if not filters:
-            return set(held.get(client, ()))
-        return {t for t in story.topics if any(matches(f, t) if is_filter(f) else f == t for f in held.get(client, ()))}
+    def wanted(connected, held):
+        """Who wants what: clients by themselves, and groups of which one is connected and holds the shared subscription."""
+        found = set()
+        for client in connected:
+            for name in held.get(client, ()):
+                who = name if shared(name) else client
+                found |= {(who, t) for t in story.topics if matches(shared(name) or name, t, filters)}
+        return found
 
-    before: dict[str, set[str]] = {}
+    before: set[tuple[str, str]] = set()
     open_: dict[str, list] = {}
+    members: set[tuple[str, str]] = set()
     for place, connected, held in _states(rows, order, persistent):
         row = rows[place]
         time = (row.micros - story.origin * 1_000_000) / 1_000_000
+        if row.action == "subscribe" and shared(row.topic):
+            members.add((row.client, row.topic))
         if row.action == "publish":
             story.publications.append((time, row.topic, row.client, row.size))
         elif row.action == "deliver":
             story.deliveries.append((time, row.topic, row.publisher, row.client))
         else:
             client = row.client
-            now = wanted(connected, held, client)
-            old = before.get(client, set())
-            story.changes += [(time, client, topic, -1) for topic in sorted(old - now)]
-            story.changes += [(time, client, topic, 1) for topic in sorted(now - old)]
-            before[client] = now
+            now = wanted(connected, held)
+            story.changes += [(time, who, topic, -1) for who, topic in sorted(before - now)]
+            story.changes += [(time, who, topic, 1) for who, topic in sorted(now - before)]
+            before = now
             if client in open_ and row.action in ("connect", "disconnect"):
                 open_.pop(client)[2] = time
             if client in connected and client not in open_:
                 open_[client] = [client, time, float(story.horizon)]
                 story.sessions.append(open_[client])
     story.sessions = [tuple(session) for session in story.sessions]
+    story.deliveries = _to_groups(story, groups, members, filters)
+    received = {who for _, who, _, _ in story.changes} | {who for _, _, _, who in story.deliveries}
+    story.users = sorted(names, key=name_key) + [name for name in groups if name in received]
     return story
+
+
+def _to_groups(story, groups, members, filters):
+    """Deliveries with those to members of groups given to the groups."""
+    found, served = [], {}
+    for time, topic, publisher, client in story.deliveries:
+        own = [action for at, who, what, action in story.changes if at <= time and (who, what) == (client, topic)]
+        options = [client] if own and own[-1] == 1 else []
+        options += [g for g in groups if (client, g) in members and matches(shared(g), topic, filters)]
+        published = sum(at <= time and what == topic for at, what, _, _ in story.publications)
+        first = [who for who in options if served.get((who, topic)) != published]
+        who = (first or options[-1:] or [client])[0]
+        served[who, topic] = published
+        found.append((time, topic, publisher, who))
+    return found
 
 
 def _states(rows, order, persistent):

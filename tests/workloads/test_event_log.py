@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,6 @@ from oracles.events import Row
 
 from sim.workloads.format.validation import validate_workload
 from sim.workloads.format.workload import Workload
-from sim.workloads.models import mqtt
 from sim.workloads.models.event_log import (
     Control,
     Delivered,
@@ -21,12 +21,14 @@ from sim.workloads.models.event_log import (
     EventPublications,
     event_workload,
     filters_unexpanded,
-    looks_unsupported,
 )
+from sim.workloads.models.shared_subscriptions import shared_filter
 
 CONTROL = ("connect", "subscribe", "unsubscribe", "disconnect")
 TOPICS = ["a", "a/b", "a/b/c", "a//c", "/a", "$a", "$a/b", "b", "10", "9"]
 FILTERS = ["#", "+", "a/#", "a/+", "+/b", "+/+", "$a/#", "a/+/c", "/+", "a/b/#"]
+SHARED = ["$share/g/a/+", "$share/g/#", "$share/h/a/b", "$queue/a/#", "$share/g/10", "$share/g"]
+SUBJECTS = ["*", ">", "a.>", "$share/q/>", "$share/q/*", "a/b"]
 
 
 def log(rows: list[Row]) -> tuple[EventLog, list[int]]:
@@ -110,10 +112,21 @@ def rows(draw: st.DrawFn, names: list[str]) -> list[Row]:
     return made
 
 
-@pytest.mark.parametrize("filters", [False, True])
+@pytest.mark.parametrize(
+    ("filters", "asked"),
+    [
+        ("exact", TOPICS[:3]),
+        ("exact", TOPICS[:3] + SHARED),
+        ("mqtt", TOPICS + FILTERS),
+        ("mqtt", FILTERS[:3] + SHARED),
+        ("nats", SUBJECTS),
+    ],
+)
 @given(data=st.data(), persistent=st.booleans())
-def test_a_log_is_followed_as_a_plain_reader_does(data: st.DataObject, persistent: bool, filters: bool) -> None:
-    read = data.draw(rows(TOPICS + FILTERS if filters else TOPICS[:3]))
+def test_a_log_is_followed_as_a_plain_reader_does(
+    data: st.DataObject, persistent: bool, filters: str, asked: list[str]
+) -> None:
+    read = data.draw(rows(asked))
     made, places = log(read)
     workload, effect = event_workload(made, persistent=persistent, filters=filters)
     story = oracle.tell(read, persistent, filters)
@@ -124,7 +137,7 @@ def test_a_log_is_followed_as_a_plain_reader_does(data: st.DataObject, persisten
         assert_tells(workload, story)
 
 
-def changes(*read: tuple[int, str, str, str | None], **how: bool) -> list[tuple[float, str, int]]:
+def changes(*read: tuple[int, str, str, str | None], **how: Any) -> list[tuple[float, str, int]]:
     workload, _ = event_workload(log([Row(time * 1_000_000, *row) for time, *row in read])[0], **how)
     assert workload is not None
     names = workload.topics.names.to_pylist()
@@ -169,7 +182,7 @@ def test_overlapping_filters_hold_a_topic_until_the_last_of_them_goes() -> None:
         (5, "unsubscribe", "c", "a/b"),
         (6, "unsubscribe", "c", "a/+"),
     )
-    assert changes(*read, filters=True) == [(1, "a/b", 1), (6, "a/b", -1)]
+    assert changes(*read, filters="mqtt") == [(1, "a/b", 1), (6, "a/b", -1)]
     assert len(changes(*read)) == 6
 
 
@@ -178,71 +191,62 @@ def test_without_the_switch_a_filter_is_a_topic_and_is_counted() -> None:
     workload, _ = event_workload(log(read)[0])
     assert workload is not None
     assert workload.topics.names.to_pylist() == ["#", "a+", "a/+"]
-    assert filters_unexpanded(workload) == 2
+    assert filters_unexpanded(workload, "mqtt") == 2
+    assert filters_unexpanded(workload, "nats") == 0
 
 
 def test_subscriptions_that_match_nothing_that_is_published_are_counted_by_name() -> None:
-    asked = ("a/b", "a/+", "x/#", "$share/g/a/b", "quiet", "quiet", "told")
+    asked = ("a/b", "a/+", "x/#", "$share/g/a/b", "$share/g/b", "quiet", "quiet", "told")
     read = [Row(n, "subscribe", f"c{n}", topic) for n, topic in enumerate(asked)]
     read += [Row(20, "publish", "d", "a/b"), Row(21, "deliver", "d", "told")]
     for filters, unmatched in (
-        (True, {"x/#": 1, "$share/g/a/b": 1, "quiet": 2}),
-        (False, {"a/+": 1, "x/#": 1, "$share/g/a/b": 1, "quiet": 2}),
+        ("mqtt", {"x/#": 1, "$share/g/b": 1, "quiet": 2}),
+        ("exact", {"a/+": 1, "x/#": 1, "$share/g/b": 1, "quiet": 2}),
     ):
         workload, _ = event_workload(log(read)[0], filters=filters)
         assert workload is not None
         assert workload.unmatched == unmatched
 
 
+def test_the_members_of_a_shared_subscription_count_together() -> None:
+    """Two workers share the jobs, of which one also listens to all by itself: their deliveries are the group's, but for its own."""
+    read = [
+        Row(0, "subscribe", "w1", "$share/crew/jobs/+"),
+        Row(1, "subscribe", "w2", "$share/crew/jobs/+"),
+        Row(2, "subscribe", "w2", "jobs/#"),
+        Row(3, "publish", "p", "jobs/1"),
+        Row(4, "deliver", "w1", "jobs/1"),
+        Row(5, "deliver", "w2", "jobs/1"),
+        Row(6, "publish", "p", "jobs/1"),
+        Row(7, "deliver", "w2", "jobs/1"),
+        Row(8, "deliver", "w2", "jobs/1"),
+        Row(9, "unsubscribe", "w1", "$share/crew/jobs/+"),
+    ]
+    workload, _ = event_workload(log(read)[0], filters="mqtt")
+    assert workload is not None
+    users = workload.users.names.to_pylist()
+    assert users == ["p", "w1", "w2", "$share/crew/jobs/+"]
+    assert [users[user] for user in workload.deliveries.subscriber.tolist()] == [users[3], "w2", "w2", users[3]]
+    events = workload.subscription_events
+    assert [(users[user], action) for user, action in zip(events.user, events.action, strict=True)] == [
+        (users[3], 1),
+        ("w2", 1),
+    ]
+
+
 @pytest.mark.parametrize(
-    ("name", "look"),
+    ("name", "filter_"),
     [
-        ("$share/group/a/b", "MQTT shared"),
-        ("$queue/a/+", "MQTT shared"),
-        ("orders.*.created", "wildcards of NATS"),
-        ("orders.>", "wildcards of NATS"),
-        ("orders/>", "wildcards of NATS"),
-        ("orders.#", "wildcards of NATS"),
-        ("#.created", "wildcards of NATS"),
-        ("a/#", None),
-        ("a/+/b", None),
-        ("a.b", None),
-        ("price>5", None),
-        ("5*3", None),
+        ("$share/group/a/b", "a/b"),
+        ("$queue/a/+", "a/+"),
+        ("$share/crew/orders.*", "orders.*"),
+        ("$share/group", None),
+        ("$share//a", None),
+        ("$queue/", None),
         ("$SYS/broker", None),
+        ("a/b", None),
     ],
 )
-def test_what_a_subscription_looks_like_that_is_not_supported(name: str, look: str | None) -> None:
-    found = looks_unsupported(name)
-    assert found is None if look is None else str(found).startswith(look)
-
-
-@pytest.mark.parametrize(
-    ("filter_", "matched"),
-    [
-        ("#", ["a", "a/b", "a/b/c", "a//c", "/a", "b", "10", "9"]),
-        ("+", ["a", "b", "10", "9"]),
-        ("a/#", ["a", "a/b", "a/b/c", "a//c"]),
-        ("+/b", ["a/b"]),
-        ("a/+/c", ["a/b/c", "a//c"]),
-        ("+/+", ["a/b", "/a"]),
-        ("$a/#", ["$a", "$a/b"]),
-        ("a#", []),
-        ("a", ["a"]),
-    ],
-)
-def test_filters_match_as_the_standard_of_mqtt_says(filter_: str, matched: list[str]) -> None:
-    (found,) = mqtt.expand([filter_], TOPICS)
-    assert [TOPICS[position] for position in found] == matched
-    assert [topic for topic in TOPICS if oracle.matches(filter_, topic)] == matched
-
-
-@given(st.text("ab/+#$", min_size=1, max_size=6), st.text("ab/$", min_size=1, max_size=6))
-def test_any_filter_matches_what_its_pattern_does(filter_: str, topic: str) -> None:
-    assert mqtt.is_filter(filter_) == oracle.is_filter(filter_)
-    assert (mqtt.expand([filter_], [topic]) == [[0]]) == oracle.matches(filter_, topic)
-
-
-def test_a_topic_of_very_many_levels_is_matched_too() -> None:
-    deep = "/".join("a" * 5000)
-    assert mqtt.expand(["#", deep], [deep]) == [[0], [0]]
+def test_which_names_are_shared_subscriptions(name: str, filter_: str | None) -> None:
+    assert shared_filter(name) == filter_
+    assert filter_ is None or oracle.shared(name) == filter_

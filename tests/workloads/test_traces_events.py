@@ -20,7 +20,7 @@ from sim.base.errors import WorkloadError
 from sim.scenario.reader import load_scenario
 from sim.workloads.format.folder import load_workload
 from sim.workloads.traces.event_pipeline import EventOptions, prepare_events
-from sim.workloads.traces.events import ACTIONS, MQTT, action_words
+from sim.workloads.traces.events import ACTIONS, DECODED_MQTT, action_words
 from sim.workloads.traces.layouts import CSV, JSONL, PARQUET, lay_over
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def quarantined(folder: Path) -> list[tuple[str, int, str, str]]:
 
 def test_the_mqtt_trace_is_read_as_a_plain_reader_does(spark: SparkSession, tmp_path: Path, shared_data: Path) -> None:
     path = shared_data / "mqtt-iot" / "mqtt_events.tsv.gz"
-    workload = prepare_events(spark, [path], tmp_path / "w", MQTT)
+    workload = prepare_events(spark, [path], tmp_path / "w", DECODED_MQTT)
     columns = ["time", "action", "client", "topic", "size", "qos", "retain"]
     assert_tells(workload, oracle.read([path], columns, "\t", header=True).told())
     assert workload.counts == {
@@ -120,11 +120,11 @@ def test_rows_of_any_order_and_dirt_end_as_events_or_in_quarantine(spark: SparkS
     layout = lay_over(CSV, columns=COLUMNS, time_formats=["epoch"])
     for partitions in (1, 3):
         out = tmp_path / f"w{partitions}"
-        options = EventOptions(WINDOW, 5, persistent=True, filters=True)
+        options = EventOptions(WINDOW, 5, persistent=True, filters="mqtt")
         workload = prepare_events(spark, paths, out, layout, options, partitions=partitions)
     assert contents(tmp_path / "w1") == contents(tmp_path / "w3")
     reading = oracle.read(paths, COLUMNS.split(","), window=WINDOW, size=5)
-    assert_tells(workload, reading.told(persistent=True, filters=True))
+    assert_tells(workload, reading.told(persistent=True, filters="mqtt"))
     assert quarantined(out) == reading.quarantine
     reasons = [reason for _, reason in DIRT if reason]
     assert sorted(reason for *_, reason in reading.quarantine) == sorted(reasons)

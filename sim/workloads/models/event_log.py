@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.naming import name_key
+from sim.content.topic_filters import GRAMMARS, TopicIndex, has_wildcard
+from sim.content.topic_kernels import Grammar
 from sim.files.parquet import strings
 from sim.workloads.format.workload import (
     DAY,
@@ -25,8 +27,8 @@ from sim.workloads.format.workload import (
     Users,
     Workload,
 )
-from sim.workloads.models import mqtt
 from sim.workloads.models.event_kernels import SUBSCRIBE, UNSUBSCRIBE, ChangesOfLog, Followed, LogRows, follow_sessions
+from sim.workloads.models.shared_subscriptions import OwnChanges, TopicTimes, receiving_groups, shared_filter
 
 SECOND = 1_000_000  # µs
 
@@ -76,14 +78,16 @@ class EventLog:
 
 
 def event_workload(
-    log: EventLog, *, persistent: bool = False, filters: bool = False, **about: Any
+    log: EventLog, *, persistent: bool = False, filters: str = "exact", **about: Any
 ) -> tuple[Workload | None, NDArray[np.bool_]]:
     """The workload, and which rows of `log.control` have an effect; None where no row at all is left.
 
     Users and topics are those that occur. Subscriptions end with the session or, if `persistent`, are resumed with the client's
-    next one. With `filters`, a subscription to an MQTT topic filter is one to every topic that it matches. `about` are further
-    fields of the workload.
+    next one. A subscription to a filter, in the grammar of that name (`GRAMMARS`), is one to every topic that it matches. A shared
+    subscription is a user of its name, which subscribes while any client does that shares it, and has the deliveries to them.
+    `about` are further fields of the workload.
     """
+    log, shares = _shares_of(log)
     control, published, delivered = log.control, log.published, log.delivered
     effect, sessions, changes = _follow(control, len(log.clients), persistent)
     kept = np.flatnonzero(effect)
@@ -96,23 +100,27 @@ def event_workload(
     def seconds(times: NDArray[np.int64]) -> NDArray[np.float64]:
         return (times - origin) / SECOND
 
-    wild = np.array([filters and mqtt.is_filter(name) for name in log.topics] + [True])  # and -1, which is not a topic
-    wanted = control.topic[kept]
-    user = Numbering(log.clients, control.client[kept], published.client, delivered.client, delivered.publisher)
+    grammar = GRAMMARS[filters]
+    wild = np.array([has_wildcard(name, grammar) for name in log.topics] + [True])  # and -1, which is not a topic
+    wanted = shares.filter_of[control.topic[kept]]
     topic = Numbering(log.topics, wanted[~wild[wanted]], published.topic, delivered.topic)
+    published = replace(published, topic=topic(published.topic))
+    delivered = replace(delivered, topic=topic(delivered.topic))
     heard = np.zeros(len(topic.names), np.bool_)  # topics with publications
-    heard[topic(published.topic)] = heard[topic(delivered.topic)] = True
-    begun = changes.action > 0
-    if filters:
-        asked, (changes, matched) = changes.topic, _expand(changes, log.topics, topic.names, heard)
-    else:
-        asked, changes = changes.topic, replace(changes, topic=topic(changes.topic))
-        matched = heard[changes.topic]
+    heard[published.topic] = heard[delivered.topic] = True
+    asked, begun = changes.topic, changes.action > 0
+    changes, matched = _expand(shares.joined(changes), log.topics, topic.names, heard, grammar)
     silent, subscriptions = np.unique(asked[begun & ~matched], return_counts=True)
-    publications = Publications(
-        seconds(published.micros), topic(published.topic), user(published.client), published.size
+    if shares.names:
+        delivered = shares.divide(
+            delivered, published, control.rows(kept), _timed(changes, control), topic.names, grammar
+        )
+    user = Numbering(
+        [*log.clients, *shares.names],
+        *(control.client[kept], changes.client, published.client, delivered.client, delivered.publisher),
     )
     ends = np.append(seconds(control.micros), horizon)  # the last entry is for -1, sessions that stay open
+    publications = Publications(seconds(published.micros), published.topic, user(published.client), published.size)
     workload = Workload(
         kind="events",
         horizon=horizon,
@@ -125,7 +133,7 @@ def event_workload(
         publications=publications,
         sessions=Sessions(user(control.client[sessions.began]), ends[sessions.began], ends[sessions.ended]),
         deliveries=Deliveries(
-            seconds(delivered.micros), topic(delivered.topic), user(delivered.publisher), user(delivered.client)
+            seconds(delivered.micros), delivered.topic, user(delivered.publisher), user(delivered.client)
         ),
         origin=f"{np.datetime64(origin // SECOND, 's')}Z",
         unmatched=dict(zip([log.topics[asked] for asked in silent.tolist()], subscriptions.tolist(), strict=True)),
@@ -134,22 +142,85 @@ def event_workload(
     return workload, effect
 
 
-def filters_unexpanded(workload: Workload) -> int:
-    """The number of subscriptions to names with an MQTT wildcard, without shared subscriptions, which are never expanded."""
+def filters_unexpanded(workload: Workload, filters: str) -> int:
+    """The number of subscriptions to names with a wildcard in a grammar, which were taken for names of topics."""
     names = workload.topics.names.to_pylist()
-    wild = np.array([mqtt.is_filter(name) and not mqtt.is_shared(name) for name in names], np.bool_)
+    wild = np.array([has_wildcard(name, GRAMMARS[filters]) for name in names], np.bool_)
     events = workload.subscription_events
     return int(np.count_nonzero(wild[events.topic] & (events.action > 0)))
 
 
-def looks_unsupported(name: str) -> str | None:
-    """The unsupported syntax that a subscription without matches seems to use; None where it looks like a topic's name."""
-    if mqtt.is_shared(name):
-        return "MQTT shared subscriptions ($share/…, $queue/…)"
-    levels = re.split("[./]", name)
-    if "*" in levels or levels[-1] == ">" or ("#" in levels and not mqtt.is_filter(name)):
-        return "wildcards of NATS (*, >) or AMQP (*, #)"
-    return None
+@dataclass(frozen=True)
+class _Shares:
+    """The shared subscriptions of a log, by their `names`, each a user with a number after those of the `clients`.
+
+    `group_of` (topics) is the position in `names`, -1 for other names of topics; `filter_of` the number of the filter that is shared,
+    or of the topic itself. Both have a last entry for -1.
+    """
+
+    clients: int
+    names: Sequence[str]
+    group_of: NDArray[np.int32]
+    filter_of: NDArray[np.int32]
+
+    def joined(self, changes: _Changes) -> _Changes:
+        """Changes in which shared subscriptions are those of their users."""
+        group = self.group_of[changes.topic]
+        client = np.where(group < 0, changes.client, self.clients + group).astype(np.int32)
+        return replace(changes, client=client, topic=self.filter_of[changes.topic])
+
+    def divide(
+        self,
+        delivered: Delivered,
+        published: EventPublications,
+        control: Control,
+        own: OwnChanges,
+        topics: Sequence[str],
+        grammar: Grammar,
+    ) -> Delivered:
+        """Deliveries of which those to members of groups are to the groups' users (`receiving_groups`)."""
+        groups = self.group_of[control.topic]
+        sharing = (control.action == SUBSCRIBE) & (groups >= 0)
+        members = set(zip(control.client[sharing].tolist(), groups[sharing].tolist(), strict=True))
+        shared = [shared_filter(name) or "" for name in self.names]
+        group = receiving_groups(
+            sorted(members),
+            TopicIndex(shared, grammar).match_all(topics),
+            TopicTimes(delivered.micros, delivered.topic, delivered.client),
+            TopicTimes(published.micros, published.topic, published.client),
+            own,
+        )
+        client = np.where(group < 0, delivered.client, self.clients + group).astype(np.int32)
+        return replace(delivered, client=client)
+
+
+def _shares_of(log: EventLog) -> tuple[EventLog, _Shares]:
+    """The shared subscriptions of a log, whose topics then include the filters that are shared."""
+    asked = np.unique(log.control.topic[log.control.topic >= 0]).tolist()
+    shared = {number: filter_ for number in asked if (filter_ := shared_filter(log.topics[number])) is not None}
+    more = set(shared.values()).difference(log.topics)
+    if more:
+        names = sorted([*log.topics, *more], key=name_key)
+        number = {name: position for position, name in enumerate(names)}
+        moved = np.array([*(number[name] for name in log.topics), -1], np.int32)
+        shared = {int(moved[old]): filter_ for old, filter_ in shared.items()}
+        log = EventLog(
+            log.clients,
+            names,
+            replace(log.control, topic=moved[log.control.topic]),
+            replace(log.published, topic=moved[log.published.topic]),
+            replace(log.delivered, topic=moved[log.delivered.topic]),
+        )
+    group_of, filter_of = np.full(len(log.topics) + 1, -1, np.int32), np.arange(len(log.topics) + 1, dtype=np.int32)
+    filter_of[-1] = -1
+    position = {name: number for number, name in enumerate(log.topics)} if shared else {}
+    for group, (name, filter_) in enumerate(sorted(shared.items())):
+        group_of[name], filter_of[name] = group, position[filter_]
+    return log, _Shares(len(log.clients), [log.topics[name] for name in sorted(shared)], group_of, filter_of)
+
+
+def _timed(changes: _Changes, control: Control) -> OwnChanges:
+    return OwnChanges(control.micros[changes.row], changes.topic, changes.client, changes.action)
 
 
 class Numbering:
@@ -213,20 +284,22 @@ def _follow(control: Control, clients: int, persistent: bool) -> tuple[NDArray[n
 
 
 def _expand(
-    changes: _Changes, filters: Sequence[str], topics: Sequence[str], heard: NDArray[np.bool_]
+    changes: _Changes, filters: Sequence[str], topics: Sequence[str], heard: NDArray[np.bool_], grammar: Grammar
 ) -> tuple[_Changes, NDArray[np.bool_]]:
     """Expand changes of topic filters to the topics that they match, each in force while any filter of the client matches it.
 
     Also returns which of the former match a topic that is `heard`.
     """
     found, which = np.unique(changes.topic, return_inverse=True)
-    matches = [np.array(row, np.int32) for row in mqtt.expand([filters[f] for f in found.tolist()], topics)]
-    matched = np.array([heard[row].any() for row in matches], np.bool_)[which]
-    lengths = np.array([len(row) for row in matches], np.int64)
+    matches = TopicIndex([filters[f] for f in found.tolist()], grammar).match_all(topics)
+    by_filter = np.argsort(matches.subscription, kind="stable")
+    matching = np.repeat(np.arange(len(topics), dtype=np.int32), np.diff(matches.indptr))[by_filter]
+    lengths = np.bincount(matches.subscription, minlength=len(found))
     starts = np.cumsum(lengths) - lengths
+    matched = np.bincount(matches.subscription[by_filter], heard[matching], minlength=len(found))[which] > 0
     source = np.repeat(np.arange(len(which)), lengths[which])
     within = np.arange(len(source)) - np.repeat(np.cumsum(lengths[which]) - lengths[which], lengths[which])
-    topic = np.concatenate([np.empty(0, np.int32), *matches])[starts[which[source]] + within]
+    topic = matching[starts[which[source]] + within]
     client, action = changes.client[source], changes.action[source]
     order = np.argsort(client.astype(np.int64) << 32 | topic, kind="stable")
     key = (client.astype(np.int64) << 32 | topic)[order]

@@ -26,7 +26,7 @@ class EventOptions(TraceOptions):
 
     words: Mapping[str, int] = field(default_factory=stages.action_words)
     persistent: bool = False
-    filters: bool = False
+    filters: str = "exact"
 
 
 def prepare_events(
@@ -60,7 +60,7 @@ def prepare_events(
             "actions": {word: list(stages.ACTIONS)[code] for word, code in options.words.items()},
             "window": options.span,
             "sessions": "persistent" if options.persistent else "clean",
-            "mqtt_filters": options.filters,
+            "filters": options.filters,
             "size": options.size,
         }
         workload, effect = event_workload(

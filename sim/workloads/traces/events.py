@@ -29,7 +29,7 @@ ACTIONS = {
     "deliver": DELIVER,
 }
 
-MQTT = Layout(
+DECODED_MQTT = Layout(
     "mqtt",
     {"time": "time_s", "action": "event", "client": "client", "topic": "topic", "size": "payload_bytes"},
     delimiter="\t",
@@ -37,7 +37,7 @@ MQTT = Layout(
     time_formats=("epoch",),
     text="MQTT packets decoded from a capture",
 )
-EVENT_LAYOUTS = {MQTT.name: MQTT}
+EVENT_LAYOUTS = {DECODED_MQTT.name: DECODED_MQTT}
 EVENT_EXPECTED = {
     "action": f"an action ({', '.join(ACTIONS)}; --actions says what a file calls them)",
     "client": "a client, in every row that does not publish",
