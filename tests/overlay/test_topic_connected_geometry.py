@@ -47,6 +47,19 @@ def links(overlay: TopicConnected) -> list[tuple[int, int]]:
 # -- links
 
 
+def test_parts_may_be_designed_for_a_low_maximum_degree() -> None:
+    wanted = rows(coin_flips(60, 30, 6, np.random.default_rng(1)))
+    degrees = {}
+    for parts_design in ("gm", "minmax-oda"):
+        overlay = geometry(wanted, topics=30, design="dcb-m", parts=3, parts_design=parts_design)
+        overlay.adjust()
+        assert overlay.topic_diameters().min() > 0
+        degrees[parts_design] = np.bincount(overlay.edges()[:, 0]).max()
+    assert degrees["minmax-oda"] < degrees["gm"]
+    default = geometry(wanted, topics=30, design="dcb-m", parts=3)
+    assert links(default) == links(geometry(wanted, topics=30, design="dcb-m", parts=3, parts_design="gm"))
+
+
 def test_links_are_those_of_the_design_and_cost_two_messages_each() -> None:
     wanted = coin_flips(30, 12, 4, np.random.default_rng(1))
     for algorithm in DESIGNS[:-1]:

@@ -319,6 +319,24 @@ def test_a_users_cluster_is_that_of_its_place() -> None:
             assert cluster[policy.select(view(1, current, 16, place)).broker] == cluster[broker]
 
 
+def test_a_user_may_stay_in_the_cluster_that_it_joined() -> None:
+    places = grid(4, 4, 0, 0)
+    at = setting(places=places, cell=1.0)
+    policy = SimilaritySelection(SimilaritySelection.Parameters(cluster_size=4, cluster="joined"), at)
+    cluster, far = clusters(at, 4), places[15]
+    assert cluster[policy.select(view(1, -1, 16, far)).broker] == cluster[15]
+    asked = [view(1, current, 16, far) for current in (0, 5, 10, -1)]
+    chosen = [policy.select(one).broker for one in asked]
+    assert cluster[chosen].tolist() == cluster[[0, 5, 10, 15]].tolist()
+    assert len({*cluster[[0, 5, 10, 15]].tolist()}) > 1
+    together = {name: np.array([getattr(one, name) for one in asked]) for name in ("time", "user", "current")}
+    together |= {name: np.array([getattr(one, name) for one in asked]) for name in ("latitude", "longitude")}
+    together |= {name: np.zeros(4, np.int64) for name in ("own_topics", "own_load", "own_users", "total_load")}
+    flat = {name: np.zeros(4, np.int32) for name in ("topics", "own_wanted")}
+    views = SelectionViews(indptr=np.arange(5), exchanged=asked[0].exchanged, **together, **flat)
+    assert policy.select_all(views).tolist() == chosen
+
+
 # -- what a policy sees
 
 

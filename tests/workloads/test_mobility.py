@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import mobility as oracle
 from pydantic import ValidationError
+from scipy import stats
 
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
@@ -116,6 +117,17 @@ def test_publications_per_check_in() -> None:
     assert set(checkins.publications.size) == {7}
     np.testing.assert_equal(vars(checkins.movements), vars(visits.movements))
     np.testing.assert_equal(vars(visits.publications)["time"], visits.movements.time)
+
+
+def test_any_user_may_be_the_publisher() -> None:
+    parameters = {"users": 50, "horizon": "40d"}
+    visitors, anybody = (mobility(publisher=who, **parameters).generate(Streams(1)) for who in ("visitor", "any"))
+    validate_workload(anybody, Path("w"))
+    np.testing.assert_equal(vars(anybody.movements), vars(visitors.movements))
+    np.testing.assert_equal(anybody.publications.topic, visitors.publications.topic)
+    counts = np.bincount(anybody.publications.publisher, minlength=50)
+    assert stats.chisquare(counts).pvalue > 0.001
+    assert stats.chisquare(np.bincount(visitors.publications.publisher, minlength=50)).pvalue < 1e-6
 
 
 def test_parameters_of_other_things_do_not_move_people() -> None:

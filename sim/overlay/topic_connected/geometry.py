@@ -12,7 +12,7 @@ from sim.base.units import FactorAboveOne, Period
 from sim.overlay.floods import FloodParameters, flood_tree
 from sim.overlay.geometry import EMPTY_TREE, GeometrySetting, TopicTree
 from sim.overlay.source_trees import PublisherTrees
-from sim.overlay.topic_connected.design import DEFAULT_K, Algorithm, design
+from sim.overlay.topic_connected.design import DEFAULT_K, Algorithm, GreedyAlgorithm, design
 from sim.overlay.topic_connected.interests import BrokerInterests
 from sim.overlay.topic_connected.measure_kernels import is_in_one_part
 from sim.overlay.topic_connected.measures import adjacency, edge_numbers, topic_diameters
@@ -30,13 +30,15 @@ class TopicConnected(PublisherTrees):
 
     class Parameters(FloodParameters):
         design: Literal[Algorithm, "dcb-m"] = "low-oda"
-        """The algorithm that chooses the links; "dcb-m" runs GM within parts of the brokers and then between them."""
+        """The algorithm that chooses the links; "dcb-m" runs `parts_design` within parts of the brokers and then between them."""
         k: FactorAboveOne = DEFAULT_K
         """Low-ODA: how many times heavier a link must be to justify a higher maximum degree; 1.5 or "3/2"."""
         strict: bool = False
         """Low-ODA: prefer the lighter link only if k times its weight is larger, not if it is equal."""
         parts: int = Field(10, ge=1, lt=2**31)
         """DCB-M: the number of parts to which brokers are randomly assigned for the whole run."""
+        parts_design: GreedyAlgorithm = "gm"
+        """DCB-M: the design of parts and of the links between them: GM has few links and short ways, MinMax-ODA low maximum degrees."""
         on_change: Literal["repair", "rebuild", "break", "periodic"] = "repair"
         """What happens when interests change: links are repaired; or redesigned (as stars always are) at once, when a topic has
         become disconnected, or every `period`, with disconnected topics served in part meanwhile. DCB-M redesigns only the parts
@@ -154,7 +156,8 @@ class TopicConnected(PublisherTrees):
             former.change(self.interests)
             return former
         if chosen.design == "dcb-m":
-            return Dcbm(self.interests, chosen.parts, np.random.default_rng(self._key))
+            generator = np.random.default_rng(self._key)
+            return Dcbm(self.interests, chosen.parts, generator, chosen.parts_design, chosen.k, chosen.strict)
         if chosen.on_change == "repair" and chosen.design in ("gm", "minmax-oda", "low-oda"):
             return RepairedOverlay(self.interests, chosen.design, chosen.k, chosen.strict, check=chosen.check)
         return design(self.interests, chosen.design, chosen.k, chosen.strict)

@@ -25,8 +25,8 @@ class SimilaritySelection:
     """The broker of the user's cluster with the highest utility Sim - load_weight · L, which groups users with similar interests.
 
     The user's own broker is seen up to date and without the user's contribution, the others as of the last exchange. Ties: the
-    current broker, the lower load, the lower id. A user's cluster is that of its place, or a fixed random one where brokers have no
-    places. A user that wants nothing stays where it is.
+    current broker, the lower load, the lower id. A user's cluster is that of its place, or of its broker, or a fixed random one where
+    brokers have no places. A user that wants nothing stays where it is.
     """
 
     class Parameters(plugins.Parameters):
@@ -40,6 +40,8 @@ class SimilaritySelection:
         """T_update: time between exchanges of states inside a cluster."""
         cluster_size: int = Field(10, ge=1, lt=2**31)
         """Number of brokers c in a cluster; with cells: the block of c cells, some of which may have no broker."""
+        cluster: Literal["place", "joined"] = "place"
+        """A user's cluster: that of its place, wherever it goes, or the one that it joined at first."""
         hysteresis: Quantity = 0.0
         """A user moves within its cluster only if the gain in utility exceeds this."""
 
@@ -47,7 +49,7 @@ class SimilaritySelection:
 
     def __init__(self, parameters: Parameters, setting: SelectionSetting) -> None:
         cluster = clusters(setting, parameters.cluster_size)
-        self._cluster = cluster
+        self._cluster, self._stays = cluster, parameters.cluster == "joined"
         self._members: list[NDArray[np.int32]] = [
             np.flatnonzero(cluster == number).astype(np.int32) for number in range(int(cluster.max()) + 1)
         ]
@@ -63,6 +65,8 @@ class SimilaritySelection:
         self._sizes = np.empty((3, 0), np.int64)  # of these
 
     def _candidates(self, view: SelectionView) -> NDArray[np.int32]:
+        if self._stays and view.current >= 0:
+            return self._members[int(self._cluster[view.current])]
         if self._places is not None and not math.isnan(view.latitude):
             return self._members[int(self._cluster[self._places.broker(view.latitude, view.longitude)])]
         return self._members[self._drawn(view.user)]
@@ -93,6 +97,8 @@ class SimilaritySelection:
             known = np.flatnonzero(~np.isnan(views.latitude))
             near = zip(views.latitude[known].tolist(), views.longitude[known].tolist(), strict=True)
             clusters[known] = self._cluster[[places.broker(*place) for place in near]]
+        if self._stays:
+            clusters = np.where(views.current >= 0, self._cluster[views.current], clusters)
         arrays = ViewArrays(*(getattr(views, name) for name in ViewArrays._fields))
         members = self._members_from, self._all_members
         return best_brokers(clusters, *members, arrays, states.wanted, self._sizes, self._key, self._rule)

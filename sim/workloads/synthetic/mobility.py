@@ -7,6 +7,7 @@ than a day, a tenth more than a week.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -78,6 +79,8 @@ class MobilityWorkload:
         """Longest jump."""
         publications: Literal["per-visit", "per-check-in"] = "per-visit"
         """The event that triggers a publication."""
+        publisher: Literal["visitor", "any"] = "visitor"
+        """Who publishes: the user who is there, or any user, drawn at random."""
         size: int = Field(100, ge=0, lt=2**31, json_schema_extra=unit("bytes"))
         """Size of a publication."""
 
@@ -133,6 +136,9 @@ class MobilityWorkload:
             published = checkins.rows(np.lexsort((cell, raw.user, raw.time)))
         generator = {"name": "mobility", **p.model_dump(mode="json"), "replication": streams.replication}
         each = publish_each(published, p.size)
+        if p.publisher == "any":
+            drawn = streams.generator("workload.publishers").integers(0, p.users, len(published), dtype=np.int32)
+            each = replace(each, publisher=drawn)
         return location_workload(
             visits, cells, numbers(p.users), each, p.friends, streams, generator, p.horizon, origin=p.origin
         )
