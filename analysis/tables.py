@@ -60,7 +60,7 @@ def _spans(faults: pd.DataFrame) -> pd.DataFrame:
     begun: dict[tuple[str, str], float] = {}
     least = faults.loc[faults["what"] == "loss", "value"].min() if len(faults) else 0.0
     normal = {"slow": 1.0, "loss": least}
-    ends = {"restart": "crash", "mend": "cut"}
+    ends = {"restart": "crash", "mend": "cut", "manager back": "manager dead", "drained": "drain", "up": "down"}
     columns = (faults[name].tolist() if len(faults) else [] for name in ("time", "what", "brokers", "value"))
     for time, said, concerned, value in zip(*columns, strict=True):
         what, brokers = ends.get(said, said), ", ".join(map(str, concerned))

@@ -28,7 +28,7 @@ from sim.policies.reconfiguration.greedy import SsbrGreedy
 from sim.policies.reconfiguration.problem import Reconfiguration, ReconfigurationProblem, Swap
 from sim.policies.selection.fixed import StaticSelection
 from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionView, SelectionViews, selects_many
-from sim.workloads.faults.fault import BrokenLink, FaultSetting, Losses, Outage, Partition, Slowdown
+from sim.workloads.faults.fault import BrokenLink, Drain, FaultSetting, Losses, Outage, Partition, Slowdown
 from sim.workloads.synthetic.interests import InterestsWorkload
 
 RING = "source,target\n" + "".join(f"{broker},{(broker + 1) % 7}\n" for broker in range(7))
@@ -46,6 +46,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "loss": {"probability": 0.5, "at": 60},
     "slow": {"brokers": 0, "factor": 3, "at": 60},
     "manager": {"at": 60, "for": "10min"},
+    "drain": {"brokers": [0, 1], "at": 60, "rate": 0.5, "for": "1min"},
     "poisson": {"users": 40, "topics": 12, "horizon": "10h"},
     "interests": {"users": 40, "change_rate": 0.1, "publication_rate": 0.2},
     "mobility": {"users": 20},
@@ -594,6 +595,14 @@ class Endless(Fails):
     what = (Slowdown(1.0, 5.0, 0, float("inf")),)
 
 
+class Backwater(Fails):
+    what = (Drain(1.0, float("inf"), (0, 9), None, 0.0, 1.0),)
+
+
+class Standing(Fails):
+    what = (Drain(1.0, float("inf"), (0,), 0.0, 0.0, 1.0),)
+
+
 class DrawnFaults(Fails):
     def faults(self, setting: FaultSetting) -> Any:
         return [Outage(np.random.random(), 5.0, 0)]  # noqa: NPY002
@@ -721,6 +730,8 @@ BREACHES: list[tuple[str, Any, str, str]] = [
     ("faults", Onesided, "known", "has all brokers on the same side"),
     ("faults", Certain, "valued", r"has no probability in \[0, 1\]"),
     ("faults", Endless, "valued", "has no finite factor above 0"),
+    ("faults", Backwater, "known", r"Drain\(.*\) is not of brokers 0 to 8"),
+    ("faults", Standing, "valued", "has no finite rate above 0, finite grace of 0 or more and time down above 0"),
     ("faults", DrawnFaults, "same", "faults returns something else when called again"),
     ("workload", broken.Nothing, "arrays", "returned None, expected a Workload"),
     ("workload", NarrowWorkload, "arrays", r"publications.time is float32\(\d+,\), expected an array of one double"),

@@ -302,7 +302,7 @@ class Network:
             "decisions/configuration": placement.table(),
         }
         kept = {
-            "faults": self.setting.faults,
+            "faults": self._faults or self.setting.faults,
             "decisions/reconfiguration": self.manager,
             "decisions/offloading": self.offloading,
             "link_load": None if self._fabric.transmission is None else self._fabric.transmission.windows,

@@ -214,6 +214,13 @@ OURS: dict[str, Metric] = {
         _event("connection_attempts", "count", "attempts of users to connect again after their broker had crashed"),
         _event("reconnections", "count", "times that a user was connected again", "neutral"),
         _event("resubscriptions", "messages", "subscriptions that users send again once they are connected again"),
+        _event("drained_users", "count", "users moved away from brokers that are drained", "neutral"),
+        _event("drained_brokers", "count", "times that a broker was drained of its users", "neutral"),
+        _seconds(
+            "drain_time",
+            "time from the beginning of a broker's drain until it has no users, mean over drained brokers",
+            Ratio("drain_time_sum", "drained_brokers"),
+        ),
         _event("fault_messages", "messages", "control messages by which brokers that restart leave topic trees"),
         _total(
             "bootstrap_messages",
@@ -327,6 +334,7 @@ OURS: dict[str, Metric] = {
 }
 
 PARTS: dict[str, type[int] | type[Fraction]] = {
+    "drain_time_sum": Fraction,
     "decisions": int,
     "backend_load_sum": Fraction,
     "periods": int,

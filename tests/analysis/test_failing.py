@@ -20,6 +20,12 @@ def test_faults_last_from_when_they_strike_to_their_end() -> None:
         (7.0, "slow", [3], 4.0),
         (8.0, "slow", [3], 1.0),
         (9.0, "crash", [2], 0.0),
+        (10.0, "manager dead", [], 0.0),
+        (11.0, "drain", [1], 7.0),
+        (12.0, "manager back", [], 0.0),
+        (13.0, "drained", [1], 2.0),
+        (14.0, "down", [1], 0.0),
+        (16.0, "up", [1], 0.0),
     ]
     spans = _spans(pd.DataFrame(rows, columns=["time", "what", "brokers", "value"]))
     assert spans.to_numpy().tolist() == [
@@ -29,6 +35,9 @@ def test_faults_last_from_when_they_strike_to_their_end() -> None:
         [6.0, 7.0, "slow", "3"],
         [7.0, 8.0, "slow", "3"],
         [9.0, math.inf, "crash", "2"],
+        [10.0, 12.0, "manager dead", ""],
+        [11.0, 13.0, "drain", "1"],
+        [14.0, 16.0, "down", "1"],
     ]
 
 

@@ -355,6 +355,7 @@ def watched(network: Network) -> Counter[str]:
             "reconnections": metrics["reconnections"],
             "reconnections at a limited rate": network.setting.reconnect.connection_rate is not None
             and metrics["reconnections"],
+            "drains": metrics["drained_users"],
             "lost in crashes": metrics["lost_crashed"],
             "lost by cuts": metrics["lost_partitioned"],
         }

@@ -21,7 +21,7 @@ from oracles import faults as faults_oracle
 from oracles import guarantees as guarantees_oracle
 from oracles import network as oracle
 from oracles import overlays
-from oracles.faults import CRASH, CUT, LOSS, MEND, RESTART, SLOW
+from oracles.faults import CRASH, CUT, DRAIN, LOSS, MEND, RESTART, SLOW
 
 from sim.base.randomness import Streams, exponential, gamma, normal, uniform
 from sim.brokers.fabric.delivery import DeliverySetting
@@ -45,6 +45,7 @@ from sim.overlay.topic_connected.geometry import TopicConnected
 from sim.policies.selection.fixed import StaticSelection
 from sim.policies.selection.similarity import SimilaritySelection
 from sim.policies.views import SelectionSetting
+from sim.workloads.faults.fault import Drain
 from sim.workloads.faults.schedule import FaultSchedule
 from sim.workloads.format.workload import Workload
 
@@ -172,9 +173,7 @@ def random_faults(rng: random.Random, brokers: int, horizon: float, slows: bool,
         probabilities = [rng.choice((0.1, 0.5, 1.0)) for _ in lasting]
         for time, most in levels(lasting, probabilities, lambda found: max([loss, *found]), loss):
             rows.append((time, LOSS, -1, -1, most))
-    return {
-        "rows": sorted(row for row in rows if row[0] < horizon),
-        "sides": sides,
+    reconnect = {
         "detection": rng.choice((0.0, 0.0, GRAIN, 0.6)),
         "same": rng.random() < 0.5,
         "exponential": rng.random() < 0.5,
@@ -183,6 +182,17 @@ def random_faults(rng: random.Random, brokers: int, horizon: float, slows: bool,
         "jitter": rng.choice((0.0, 0.5, 1.0)),
         "rate": rng.choice((None, 1.0, 4.0, 10.0, 20.0)),
     }
+    drains = [
+        (
+            tuple(rng.sample(range(brokers), rng.randint(1, min(brokers, 3)))),
+            rng.choice((None, 1 / GRAIN, 3.0)),
+            rng.choice((0.0, GRAIN, 1.0)),
+            rng.choice((GRAIN, 1.0, math.inf)),
+        )
+        for _ in range(rng.choice((0, 0, 1, 2)))
+    ]
+    rows += [(grain * rng.randrange(int(horizon / grain)), DRAIN, number, -1, 0.0) for number in range(len(drains))]
+    return {"rows": sorted(row for row in rows if row[0] < horizon), "sides": sides, "drains": drains, **reconnect}
 
 
 def random_links(rng: random.Random, nodes: int) -> list[tuple[int, int, float | None]]:
@@ -439,6 +449,7 @@ def schedule(case: Case) -> FaultSchedule:
         np.array(other, np.int32),
         np.array(value, np.float64),
         np.array(case.faults["sides"], np.bool_).reshape(-1, case.brokers),
+        tuple(Drain(0.0, math.inf, *drain) for drain in case.faults.get("drains", ())),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from dataclasses import replace
@@ -11,7 +12,7 @@ import pytest
 from generated import difference
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles.faults import CRASH, CUT, LOSS, MEND, RESTART, SLOW, Network, metrics
+from oracles.faults import CRASH, CUT, DRAIN, LOSS, MEND, RESTART, SLOW, Network, metrics
 from test_against_oracle import (
     FLOOD,
     FLOODED,
@@ -34,7 +35,7 @@ def story(hosts: list[int], wants: list[set[int]], rows: list[tuple[Any, ...]], 
     """Users stay at their brokers; `rows` are (time, what, broker or side) and more where that matters."""
     brokers = 1 + max(hosts)
     reconnect, filled = more.pop("reconnect", {}), [(*row, -1, 0.0)[:5] if len(row) < 5 else row for row in rows]
-    sides = more.pop("sides", [])
+    sides, drains = more.pop("sides", []), more.pop("drains", [])
     return Case(
         **{
             "brokers": brokers,
@@ -62,7 +63,7 @@ def story(hosts: list[int], wants: list[set[int]], rows: list[tuple[Any, ...]], 
             "queue": None,
             "regions": None,
             "looks": [],
-            "faults": {"rows": filled, "sides": sides, **reconnect},
+            "faults": {"rows": filled, "sides": sides, "drains": drains, **reconnect},
             **more,
         }
     )
@@ -308,6 +309,52 @@ def test_floods_go_round_what_has_crashed() -> None:
     assert outcome(only_cut)[0].lost == {(2, 3): "partitioned"}
 
 
+def test_a_drain_moves_users_one_by_one_and_loses_nothing() -> None:
+    """Users 0 to 2 are at broker 1; from 2 on one is moved each half second, to broker 2 if the policy says so.
+
+    If it says broker 1, they go to the nearest: all are as near, and broker 0 has no more users than others. A publication of 2.25
+    leaves the hub at 3.25, when one user is still at broker 1, and is with it at 4.25: it goes down at 3.5 + 1, and is up at 7.5.
+    Broker 2 is drained then, with users 1 and 3, whom broker 1 takes.
+    """
+    case = story(
+        hosts=[1, 1, 1, 2, 3],
+        wants=[{0}, {0}, {0}, set(), set()],
+        rows=[(2.0, DRAIN, 0)],
+        drains=[((1, 2), 2.0, 1.0, 3.0)],
+        publications=[(2.25, 0, 4, 1), (5.0, 0, 4, 1)],
+    )
+    truth, found = outcome(case)
+    moves = [(time, user, former, to) for time, user, former, to in truth.decisions if time > 0]
+    assert moves == [(2.5, 0, 1, 0), (3.0, 1, 1, 2), (3.5, 2, 1, 0), (8.0, 1, 2, 1), (8.5, 3, 2, 1)]
+    assert truth.delivered == {(0, 0): 3.25, (0, 2): 4.25, (0, 1): 4.25, (1, 0): 6.0, (1, 2): 7.0}
+    assert found["lost"] == found["lost_disconnected"] == 0
+    assert found["user_unavailability"] == 0
+    assert found["crashes"] == 0
+    assert (found["drained_users"], found["drained_brokers"], found["drain_time"]) == (5, 2, (1.5 + 1.0) / 2)
+    assert found["handovers"] == 5
+    assert found["broker_availability"] == pytest.approx(1 - (3 + 3) / (20 * 4))
+
+
+def test_drains_take_turns_and_wait_while_nobody_takes_users() -> None:
+    """Two brokers: 0 is to be drained at 2 and 1 at 3. But 1 is down from 1 to 5, so the user of 0 stays until then.
+
+    Broker 0 goes down at 5.5, and is up at 6.5, when its user is moved back from broker 1, which does not return.
+    """
+    case = story(
+        hosts=[0, 1],
+        wants=[{0}, set()],
+        rows=[(1.0, CRASH, 1), (2.0, DRAIN, 0), (3.0, DRAIN, 1), (5.0, RESTART, 1)],
+        drains=[((0,), 4.0, 0.5, 1.0), ((1,), None, 0.25, math.inf)],
+        publications=[(4.0, 0, 0, 1), (7.0, 0, 0, 1)],
+        reconnect={"wait": 100.0, "longest": 100.0},
+    )
+    truth, found = outcome(case)
+    assert [row for row in truth.decisions if row[0] > 1] == [(5.0, 0, 0, 1), (6.5, 0, 1, 0)]
+    assert truth.delivered == {(0, 0): 4.0, (1, 0): 7.0}
+    assert truth.outages == [(1.0, 5.0), (5.5, 6.5), (6.75, 20.0)]
+    assert found["drain_time"] == pytest.approx((3.0 + 0.0) / 2)
+
+
 # -- random ones
 
 
@@ -332,6 +379,7 @@ def test_simulator_and_oracle_agree_whatever_fails() -> None:
         truth = compare(case)
         assert isinstance(truth, Network)
         tally.update({"cases": 1, "partitions": any(row[1] == CUT and row[3] < 0 for row in case.faults["rows"])})
+        tally.update({"drains": bool(truth.moved)})
         tally.update({"reconnections at a limited rate": case.faults["rate"] is not None and bool(truth.connected)})
         tally.update(
             {
@@ -343,7 +391,7 @@ def test_simulator_and_oracle_agree_whatever_fails() -> None:
         tally.update(set(truth.lost.values()))
 
     run()
-    assert min(tally[what] for what in OFTEN) >= tally["cases"] / 3, tally
+    assert min(tally[what] for what in OFTEN) >= tally["cases"] / 4, tally
     assert min(tally[what] for what in RARELY) >= tally["cases"] / 20, tally
 
 
@@ -363,7 +411,15 @@ OFTEN = (
     "crashed",
     "partitioned",
 )
-RARELY = "crashes while users connect", "control messages before a cut", "queue_full", "link", "joining"
+RARELY = (
+    "drains",
+    "handovers to brokers that are drained",
+    "crashes while users connect",
+    "control messages before a cut",
+    "queue_full",
+    "link",
+    "joining",
+)
 
 
 def test_floods_agree_whatever_fails() -> None:

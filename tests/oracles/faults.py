@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -11,13 +12,17 @@ from oracles import network
 from oracles.network import CHANGES, FAULTS, Job, Setting, World
 
 RESTART, MEND, LOSS, SLOW, CRASH, CUT = range(6)  # in this order at equal times
+DRAIN = 8
 CONNECTING = CHANGES + 0.5  # after what the workload changes at that instant
+DRAINING = CHANGES + 0.75
 Row = tuple[float, int, int, int, float]  # time, what, target, other, value
 
 
 @dataclass
 class Faults:
     """`rows` as the schedule has them, in order; `sides` tells for each parting on which side each broker is.
+
+    `drains`: brokers, users per second (None: all at once), how long they stay up once drained, and are down then.
 
     A user notices a crash `detection` later and tries to connect to the `same` broker or to the one that `select` gives; again after
     `wait` seconds, or twice as long each time up to `longest` if `exponential`, times 1 - `jitter` · `draw(user, its attempts so far)`.
@@ -27,6 +32,7 @@ class Faults:
 
     rows: list[Row]
     sides: list[list[bool]] = field(default_factory=list)
+    drains: list[tuple[tuple[int, ...], float | None, float, float]] = field(default_factory=list)
     detection: float = 0.0
     same: bool = True
     exponential: bool = True
@@ -70,6 +76,13 @@ class Network(network.Network):
         self.free = [0.0] * brokers  # when each broker takes the next connection
         self.tried: Counter[int] = Counter()  # attempts of each user
 
+        self.why: Counter[int] = Counter()  # for how many reasons each broker is down
+        self.plan: list[tuple[int, float | None, float, float]] = []  # drains to come: broker, rate, grace, time down
+        self.drain: tuple[int, float | None, float, float] | None = None
+        self.stuck = False  # the drain, as no broker takes its users
+
+        self.moved: list[float] = []
+        self.drained: list[tuple[float, float]] = []  # when, and how long it took
         self.crashes: list[float] = []
         self.outages: list[tuple[float, float]] = []
         self.absences: list[tuple[float, float]] = []
@@ -98,22 +111,103 @@ class Network(network.Network):
             if time != self.now:
                 continue
             if what == RESTART:
-                self.restart(target)
+                self.come_up(target)
             elif what == CRASH:
-                self.crash(target)
+                if not self.why[target]:
+                    self.crashes.append(self.now)
+                self.go_down(target)
+            elif what == DRAIN:
+                brokers, *how = self.faults.drains[target]
+                self.plan += [(broker, *how) for broker in brokers]
+                if self.drain is None:
+                    self.begin_drain()
             elif what == LOSS:
                 self.loss = value
             elif what == SLOW:
                 self.slow[target] = value
             else:
                 self.cut(self.between(target, other), +1 if what == CUT else -1)
+        if self.stuck:
+            self.stuck = False
+            self.at(self.now, DRAINING, self.move_users)
+        self.relinking += [self.now] * self.adjust()
+        self.note_hosting()
+
+    # -- drains
+
+    def begin_drain(self) -> None:
+        self.drain = None
+        if not self.plan:
+            return
+        broker, rate, _, _ = self.drain = self.plan.pop(0)
+        self.drained_since = self.now
+        for user, absence in self.away.items():
+            if absence.accepted == broker:
+                self.seen["drains while users connect"] += 1
+                self.try_later(user)
+        self.at(self.now + (1 / rate if rate else 0.0), DRAINING, self.move_users)
+
+    def takers(self) -> list[int]:
+        """The brokers that take users."""
+        drained = None if self.drain is None else self.drain[0]
+        return [other for other in range(len(self.brokers)) if other not in self.fell and other != drained]
+
+    def move_users(self) -> None:
+        """One of them, or all."""
+        assert self.drain is not None
+        broker, rate, grace, _ = self.drain
+        users = [user for user, host in enumerate(self.host) if host == broker]
+        if users and not self.takers():
+            self.seen["drains that waited"] += 1
+            self.stuck = True
+            return
+        for user in users[:1] if rate else users:
+            chosen = network.Network.decide(self, user, self.wants[user])
+            if chosen not in self.takers():
+                hosts = Counter(self.host)
+                delay = self.setting.delay[chosen]
+                chosen = min(self.takers(), key=lambda other: (delay[other], hosts[other], other))
+            self.moved.append(self.now)
+            self.attach(user, chosen, self.wants[user], self.wants[user])
+            self.relinking += [self.now] * self.adjust()
+            self.note_hosting()
+        if rate and len(users) > 1:
+            self.at(self.now + 1 / rate, DRAINING, self.move_users)
+        else:
+            self.drained.append((self.now, self.now - self.drained_since))
+            self.at(self.now + grace, DRAINING, self.shut)
+
+    def shut(self) -> None:
+        assert self.drain is not None
+        broker, _, _, down = self.drain
+        self.go_down(broker)
+        self.relinking += [self.now] * self.adjust()
+        self.note_hosting()
+        if down == math.inf:
+            self.begin_drain()
+        else:
+            self.at(self.now + down, DRAINING, self.open)
+
+    def open(self) -> None:
+        assert self.drain is not None
+        self.come_up(self.drain[0])
+        self.begin_drain()
         self.relinking += [self.now] * self.adjust()
         self.note_hosting()
 
     # -- brokers
 
+    def go_down(self, broker: int) -> None:
+        self.why[broker] += 1
+        if self.why[broker] == 1:
+            self.crash(broker)
+
+    def come_up(self, broker: int) -> None:
+        self.why[broker] -= 1
+        if not self.why[broker]:
+            self.restart(broker)
+
     def crash(self, broker: int) -> None:
-        self.crashes.append(self.now)
         self.fell[broker] = self.now
         at = self.brokers[broker]
         jobs = [*at.serving, *at.front, *at.queue]
@@ -286,11 +380,11 @@ class Network(network.Network):
             super().update(user, after, asks)
 
     def decide(self, user: int, topics: set[int]) -> int:
-        """Who has a broker stays there if the policy says one that is down."""
+        """Who has a broker stays there if the policy says one that takes nobody."""
         chosen, current = super().decide(user, topics), self.host[user]
-        if current is None or chosen not in self.fell:
+        if current is None or chosen in (current, *self.takers()):
             return chosen
-        self.seen["handovers to brokers that are down"] += 1
+        self.seen[f"handovers to brokers that are {'down' if chosen in self.fell else 'drained'}"] += 1
         return current
 
     @property
@@ -316,11 +410,10 @@ class Network(network.Network):
         self.tried[user] += 1
         absence, faults = self.away[user], self.faults
         broker = absence.former if faults.same else self.decide(user, self.wants[user])
-        if broker in self.fell and not faults.same and len(self.fell) < len(self.brokers):
-            up = [other for other in range(len(self.brokers)) if other not in self.fell]
-            broker = min(up, key=lambda other: (self.setting.delay[broker][other], other))
+        if broker not in self.takers() and not faults.same and self.takers():
+            broker = min(self.takers(), key=lambda other: (self.setting.delay[broker][other], other))
             self.seen["decisions for brokers that are down"] += 1
-        if broker in self.fell:
+        if broker not in self.takers():
             self.try_later(user)
         elif faults.rate is None:
             self.connect(user, broker)
@@ -354,6 +447,7 @@ def metrics(truth: Network, since: float, until: float) -> dict[str, float | int
         return sum(max(min(end, until) - max(start, since), 0.0) for start, end in spans)
 
     connected = [row for row in truth.connected if since <= row[0] < until]
+    drained = [took for time, took in truth.drained if since <= time < until]
     return {
         **network.metrics(truth, since, until),
         "crashes": count(truth.crashes),
@@ -362,5 +456,8 @@ def metrics(truth: Network, since: float, until: float) -> dict[str, float | int
         "reconnections": len(connected),
         "resubscriptions": sum(topics for *_, topics in connected),
         "fault_messages": count(truth.leaving),
+        "drained_users": count(truth.moved),
+        "drained_brokers": len(drained),
+        "drain_time": sum(drained) / len(drained) if drained else None,
         "user_unavailability": seconds(truth.absences) / ((until - since) * len(truth.wants)),
     }

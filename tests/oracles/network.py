@@ -27,7 +27,15 @@ DECISIONS = -1  # what is offloaded is decided first
 FAULTS = -2  # what fails, and what works again, before that
 LOOKS = -3  # snapshots come before everything of their time
 AGAIN = 2**40  # publications that are sent again are known by another number
-FAULTS_COUNTED = "crashes", "connection_attempts", "reconnections", "resubscriptions", "fault_messages"
+FAULTS_COUNTED = (
+    "crashes",
+    "connection_attempts",
+    "reconnections",
+    "resubscriptions",
+    "fault_messages",
+    "drained_users",
+    "drained_brokers",
+)
 
 
 # -- selection
@@ -1177,6 +1185,7 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "reconfiguration_overhead": sum(since <= time < until for time in network.relinking),
         "reconfiguration_bound": 0.0,
         **dict.fromkeys(FAULTS_COUNTED, 0),
+        "drain_time": None,
         "broker_availability": 1.0,
         "user_unavailability": 0.0,
         "ssbr_cost": None,

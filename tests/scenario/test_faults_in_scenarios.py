@@ -201,6 +201,10 @@ CRASH_AT_ONE = {"brokers": 1, "at": 1}
             {"faults": [{"kind": "lifetimes", "up": {"mean": 1, "shape": 2}, "down": {"mean": 1}}]},
             r"faults\[0\].up: distribution 'exponential' takes no shape",
         ),
+        (
+            {"faults": [{"kind": "drain", "brokers": 1, "at": 1, "rate": 0}]},
+            r"faults\[0\].rate: expected a value greater than 0 \(got 0\)",
+        ),
         ({"faults": [{"kind": "trace", "file": "nowhere.csv"}]}, r"faults\[0\].file: no such file"),
         (
             {"network": {"brokers": 4, "reconnect": {"backoff": "exponential", "wait": "2min"}}},
@@ -242,6 +246,10 @@ def test_bad_faults_are_refused_when_the_scenario_is_read(more: dict[str, Any], 
         (
             {"faults": [{"kind": "partition", "regions": "eu", "at": 1}]},
             r'kind "partition": regions: these brokers have none',
+        ),
+        (
+            {"faults": [{"kind": "drain", "brokers": 0, "at": 1}], "network": {"brokers": 1}},
+            r'kind "drain": a single broker has nowhere to move its users to \(allowed: two brokers or more\)',
         ),
         (
             {"faults": [CRASH_AT_ONE], "network": {"brokers": 4, "data_plane": "folded"}},

@@ -15,10 +15,21 @@ from hypothesis import strategies as st
 from sim import plugins
 from sim.base.errors import InputError, ScenarioError
 from sim.base.validation import validate
-from sim.workloads.faults.fault import BrokenLink, DeadManager, Fault, FaultSetting, Losses, Outage, Partition, Slowdown
+from sim.workloads.faults.fault import (
+    BrokenLink,
+    DeadManager,
+    Drain,
+    Fault,
+    FaultSetting,
+    Losses,
+    Outage,
+    Partition,
+    Slowdown,
+)
 from sim.workloads.faults.schedule import (
     CRASH,
     CUT,
+    DRAIN,
     LOSS,
     MANAGER_BACK,
     MANAGER_DEAD,
@@ -155,6 +166,17 @@ def test_the_order_in_which_faults_are_listed_makes_no_difference(some: list[Fau
     one, other = (resolve_faults(listed, BROKERS, HORIZON, LOSS_ANYWAY) for listed in (some, shuffled))
     assert rows(one) == rows(other)
     assert one.sides.tolist() == other.sides.tolist()
+
+
+def test_drains_are_known_by_their_beginnings() -> None:
+    some = faults("drain", brokers=["rome", 0, 2], at=[5, 3], rate=2, **{"for": 4})
+    assert some[1] == Drain(3.0, math.inf, (2, 0), 2.0, 30.0, 4.0)
+    schedule = resolve_faults([*some, Outage(1.0, 2.0, 3)], BROKERS, HORIZON)
+    assert rows(schedule)[2:] == [(3.0, DRAIN, 0, -1, 0.0), (5.0, DRAIN, 1, -1, 0.0)]
+    assert schedule.drains == (some[1], some[0])
+    table = schedule.table([(3.0, "drain", 2, 7.0), (1.5, "up", 1, 0.0)])
+    assert table["what"].to_pylist() == ["crash", "up", "restart", "drain"]
+    assert table["brokers"].to_pylist() == [[3], [1], [3], [2]]
 
 
 def test_a_schedule_is_arrays_of_fixed_types_that_nobody_changes() -> None:

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sim.base.arrays import Columns
+from sim.brokers.control.drains import Drains, Maintenance
 from sim.brokers.control.protocol import ReconfigurationProtocol
 from sim.brokers.control.trees import TreeControl
 from sim.brokers.data.engine import Engine
@@ -15,7 +17,7 @@ from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.changes import Changes
 from sim.brokers.users.reconnect import Reconnection, ReconnectSetting
 from sim.brokers.users.users import HostedUsers
-from sim.workloads.faults.schedule import CRASH, CUT, LOSS, MEND, RESTART, SLOW_DOWN, FaultSchedule
+from sim.workloads.faults.schedule import CRASH, CUT, DRAIN, LOSS, MEND, RESTART, SLOW_DOWN, FaultSchedule
 
 
 class Failing(NamedTuple):
@@ -46,6 +48,9 @@ class FaultControl:
         self._users, self._changes, self._protocol = users, changes, protocol
         again = fabric.clock, failing.reconnect, users, fabric.outages, fabric.links.hops, recorder
         self._reconnection = Reconnection(*again, failing.key, self._busy)
+        mends = Maintenance(self._reconnection.refuse, self._go_down, self._return, self._busy)
+        self._drains = Drains(fabric.clock, users, fabric.outages, fabric.links.hops, recorder, mends)
+        self._reasons = [0] * len(fabric.outages.down)  # for which each broker is down
         self._next = 0
         self._up_again: list[int] = []  # brokers that have yet to leave the trees that they were on
         self._awaits = False  # the end of a transition
@@ -70,18 +75,19 @@ class FaultControl:
             )
         if self._up_again and not self._busy():
             self._leave_trees()
+        self._drains.go_on()
         return float(schedule.time[self._next]) if self._next < len(schedule.time) else None
 
     def _enact(self, action: int, target: int, other: int, value: float) -> None:
         outages = self._outages
         if action == CRASH:
-            self._crash(target)
+            if not self._reasons[target]:
+                self._recorder.count("crashes", self._fabric.clock.now)
+            self._go_down(target)
         elif action == RESTART:
-            outages.take_down(target, False)
-            self._brokers_changed()
-            self._up_again.append(target)
-            self._engine.restart(target)
-            self._courier.restart(target)
+            self._come_up(target)
+        elif action == DRAIN:
+            self._drains.add(self._schedule.drains[target])
         elif action in (CUT, MEND):
             if other < 0:
                 outages.cut_off(target, action == CUT)
@@ -97,8 +103,12 @@ class FaultControl:
             self._fabric.transmission.loss = value
             self._engine.outages_changed()
 
-    def _crash(self, broker: int) -> None:
-        self._recorder.count("crashes", self._fabric.clock.now)
+    def _go_down(self, broker: int) -> None:
+        """Take a broker down, for one more reason."""
+        self._reasons[broker] += 1
+        if self._reasons[broker] > 1:
+            return
+        self._trees.before_change()
         self._outages.take_down(broker, True)
         self._brokers_changed()
         self._trees.crash(broker)
@@ -110,6 +120,28 @@ class FaultControl:
         if self._recorder.deliveries is not None:
             self._recorder.deliveries.crash(absent, self._fabric.clock.now)
         self._reconnection.lose(absent, broker)
+
+    def _come_up(self, broker: int) -> None:
+        """Bring a broker up again, unless there is another reason for which it is down."""
+        self._reasons[broker] -= 1
+        if self._reasons[broker]:
+            return
+        self._trees.before_change()
+        self._outages.take_down(broker, False)
+        self._brokers_changed()
+        self._up_again.append(broker)
+        self._engine.restart(broker)
+        self._courier.restart(broker)
+
+    def _return(self, broker: int) -> None:
+        """Bring a broker up again after a drain."""
+        self._come_up(broker)
+        if self._up_again and not self._busy():
+            self._leave_trees()
+
+    def table(self) -> Columns:
+        """What failed or worked again, and when, as columns of a table."""
+        return self._schedule.table(self._drains.rows)
 
     def _leave_trees(self) -> None:
         """Let restarted brokers leave the trees that they were on."""
@@ -132,6 +164,7 @@ class FaultControl:
         self._trees.before_change()
         self._leave_trees()
         self._reconnection.go_on()
+        self._drains.go_on()
 
     def _brokers_changed(self) -> None:
         self._engine.outages_changed()

@@ -9,13 +9,15 @@ from numpy.typing import NDArray
 class Outages:
     """The faults in progress.
 
-    `down` (brokers). `slowed` (brokers): the factor of service times. `active`: whether a broker is down or a link is cut. A
-    link is cut where its ends are on different sides of a partition (`side`, brokers), or by itself (`links`: here · brokers + there
-    for both directions, ascending). `partitions` (partitions, brokers) are those of the schedule: the brokers on one side of each.
+    `down` and `draining` (brokers): whether they are. `slowed` (brokers): the factor of service times. `active`: whether a broker
+    is down or a link is cut. A link is cut where its ends are on different sides of a partition (`side`, brokers), or by itself
+    (`links`: here · brokers + there for both directions, ascending). `partitions` (partitions, brokers) are those of the schedule:
+    the brokers on one side of each.
     """
 
     def __init__(self, brokers: int, partitions: NDArray[np.bool_]) -> None:
         self.down = np.zeros(brokers, np.bool_)
+        self.draining = np.zeros(brokers, np.bool_)
         self.slowed = np.ones(brokers)
         self.side = np.zeros(brokers, np.int64)
         self.links = np.empty(0, np.int64)
@@ -28,6 +30,14 @@ class Outages:
         """Take the broker down, or up again."""
         self.down[broker] = down
         self._look()
+
+    def accepting(self) -> NDArray[np.bool_]:
+        """Which brokers accept users: those that are neither down nor being drained."""
+        return ~(self.down | self.draining)
+
+    def accepts(self, broker: int) -> bool:
+        """Whether the broker accepts users."""
+        return not (self.down.item(broker) or self.draining.item(broker))
 
     def cut_off(self, partition: int, cut: bool) -> None:
         """Cut the sides of a partition off from each other, or restore them."""

@@ -58,12 +58,17 @@ class Counts(Protocol):
         """Add to the count of this name at a time (s)."""
 
 
+def nearest_broker(hops: PairTimes, broker: int, among: NDArray[np.int64]) -> int:
+    """The broker `among` these to which a hop from a broker takes least; on ties the first."""
+    return int(among[np.argmin(hops[broker, among])])
+
+
 class Reconnection:
     """Reconnects users whose broker has crashed.
 
-    Future steps are attempts, and completions of accepted ones; each user has one. If the policy chooses a broker that is down, the
-    user goes to the nearest that is up, by the times of `hops` between them (the lowest number on ties). While brokers are
-    `busy()`, they accept no users; steps due by then are taken at `go_on()`.
+    Future steps are attempts, and completions of accepted ones; each user has one. If the policy chooses a broker that is down or
+    being drained, the user goes to the nearest that accepts it, by the times of `hops` between them (the lowest number on ties).
+    While brokers are `busy()`, they accept no users; steps due by then are taken at `go_on()`.
     """
 
     def __init__(
@@ -93,6 +98,10 @@ class Reconnection:
         for user in users:
             self._failed[user] = 0
             self._plan(user, self._clock.now + self._setting.detection)
+        self.refuse(broker)
+
+    def refuse(self, broker: int) -> None:
+        """The broker accepts no users any more: those whom it had accepted have to retry."""
         for user in sorted(user for user, there in self._accepted.items() if there == broker):
             del self._accepted[user]
             self._fail(user)
@@ -130,7 +139,7 @@ class Reconnection:
         self._counts.count("connection_attempts", now)
         self._attempts[user] += 1
         broker = self._target(user)
-        if self._outages.down.item(broker):
+        if not self._outages.accepts(broker):
             self._fail(user)
         elif rate is None:
             self._connect(user, broker)
@@ -140,14 +149,12 @@ class Reconnection:
             self._plan(user, accepted)
 
     def _target(self, user: int) -> int:
-        """The broker of an attempt; one that is down if all candidates are."""
-        down = self._outages.down
+        """The broker of an attempt; one that accepts nobody if no candidate does."""
         if self._setting.to == "same":
             return ~self._users.host.item(user)
         broker = self._users.choice(user)
-        if down.item(broker) and not down.all():
-            up = np.flatnonzero(~down)
-            broker = int(up[np.argmin(self._hops[broker, up])])
+        if not self._outages.accepts(broker) and len(among := np.flatnonzero(self._outages.accepting())):
+            broker = nearest_broker(self._hops, broker, among)
         return broker
 
     def _fail(self, user: int) -> None:

@@ -52,7 +52,7 @@ class HostedUsers:
     The changes of one user at one instant are one update: the policy is asked once, with the resulting interests and place, and the
     user is then at one broker with them. At a handover the user is added at the new broker before it is removed at the old.
     `before_change()` is called before anything changes, `changed()` after all changes of one instant. A user whom
-    the policy sends to a broker that is down stays where it is.
+    the policy sends to a broker that is down or being drained stays where it is.
     """
 
     def __init__(
@@ -66,14 +66,9 @@ class HostedUsers:
         changed: Callable[[], None],
         outages: Outages | None = None,
     ) -> None:
-        self._clock, self._workload = clock, workload
-        self._subscriptions, self._recorder, self._before_change, self._report = (
-            subscriptions,
-            recorder,
-            before_change,
-            changed,
-        )
-        self._outages = outages
+        self._clock, self._workload, self._subscriptions = clock, workload, subscriptions
+        self._recorder, self._before_change, self._report, self._outages = recorder, before_change, changed, outages
+        self.numbers = subscriptions.users  # how many users each broker hosts
         self.host = np.full(len(workload.users), NOWHERE, np.int32)  # ~b: nowhere, since its broker b has crashed
         self.absent = 0  # users of whom that is true
         self.latitude = workload.users.latitude.copy()
@@ -194,17 +189,18 @@ class HostedUsers:
         load_changed(self._records, self._clock.now)
 
     def choice(self, user: int) -> int:
-        """The broker that the policy chooses for a user that is connected to none."""
+        """The broker that the policy chooses for a user whose broker has crashed or is being drained."""
         return self._decisions.select(user, topics := self.interests.of(user), topics)
 
     def connect(self, user: int, broker: int) -> int:
-        """The user, who was connected to none, is connected to the broker now; returns to how many topics it subscribes."""
+        """The user, at no broker or another before, is connected to the broker now; returns to how many topics it subscribes."""
         self._before_change()
         self._subscriptions.catch_up(self._clock.now)
-        topics = self.interests.of(user)
-        self._subscriptions.miss(topics, -1)
+        topics, absent = self.interests.of(user), self.host.item(user) < 0
+        if absent:
+            self._subscriptions.miss(topics, -1)
         self._attach(user, broker, topics)
-        self._count_absent(-1)
+        self._count_absent(-absent)
         self._report()
         return len(topics)
 
@@ -261,7 +257,7 @@ class HostedUsers:
             topics = np.array(touched[user], np.int32) if user in touched else registered
             host = self.host.item(user)
             broker = self._decisions.select(user, topics, registered) if user in ask and host >= 0 else host
-            if self._outages is not None and broker != host and self._outages.down.item(broker):
+            if self._outages is not None and broker != host and not self._outages.accepts(broker):
                 broker = host
             if broker == host:
                 self._update(user, topics.tolist())

@@ -60,6 +60,20 @@ class Slowdown(Fault):
 
 
 @dataclass(frozen=True)
+class Drain(Fault):
+    """Brokers are drained one after the other from `start` on, however long it takes: `end` is infinite.
+
+    Their users are moved elsewhere, `rate` per second, None for all at once. A drained broker stays up for `grace` seconds, and is
+    then down for `down` seconds, infinite if it does not return.
+    """
+
+    brokers: tuple[int, ...]
+    rate: float | None
+    grace: float
+    down: float
+
+
+@dataclass(frozen=True)
 class DeadManager(Fault):
     """The reconfiguration manager is dead."""
 

@@ -12,6 +12,7 @@ from sim.plugins import Found, Promises, promise
 from sim.workloads.faults.fault import (
     BrokenLink,
     DeadManager,
+    Drain,
     Fault,
     FaultModel,
     FaultSetting,
@@ -21,7 +22,7 @@ from sim.workloads.faults.fault import (
     Slowdown,
 )
 
-_KINDS = (Outage, BrokenLink, Partition, Losses, Slowdown, DeadManager)
+_KINDS = (Outage, BrokenLink, Partition, Losses, Slowdown, DeadManager, Drain)
 
 
 class FaultPromises(Promises):
@@ -64,12 +65,16 @@ class FaultPromises(Promises):
 
     @promise("faults")
     def valued(self, found: Sequence[Fault], _: FaultSetting) -> Iterator[str]:
-        """A probability is in [0, 1], and a factor a finite number above 0."""
+        """A probability is in [0, 1], a factor a finite number above 0, and so are the rate of a drain, if any, and its times."""
         for fault in found:
             if isinstance(fault, Losses) and not 0 <= fault.probability <= 1:
                 yield f"{fault} has no probability in [0, 1]"
             if isinstance(fault, Slowdown) and not (fault.factor > 0 and math.isfinite(fault.factor)):
                 yield f"{fault} has no finite factor above 0"
+            if isinstance(fault, Drain):
+                rate = 1.0 if fault.rate is None else fault.rate
+                if not (0 < rate < math.inf and 0 <= fault.grace < math.inf and fault.down > 0):
+                    yield f"{fault} has no finite rate above 0, finite grace of 0 or more and time down above 0"
 
 
 def _brokers(fault: Fault) -> list[int]:
@@ -80,4 +85,6 @@ def _brokers(fault: Fault) -> list[int]:
             return [one, other]
         case Partition(side=side):
             return list(side)
+        case Drain(brokers=brokers):
+            return list(brokers)
     return []

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from sim.base.arrays import Columns
 from sim.base.errors import ScenarioError
-from sim.workloads.faults.fault import BrokenLink, DeadManager, Fault, Losses, Outage, Partition, Slowdown
+from sim.workloads.faults.fault import BrokenLink, DeadManager, Drain, Fault, Losses, Outage, Partition, Slowdown
 
-RESTART, MEND, LOSS, SLOW_DOWN, CRASH, CUT, MANAGER_BACK, MANAGER_DEAD = range(8)
+RESTART, MEND, LOSS, SLOW_DOWN, CRASH, CUT, MANAGER_BACK, MANAGER_DEAD, DRAIN = range(9)
 """The actions, in their order at one time."""
-_NAMES = ("restart", "mend", "loss", "slow", "crash", "cut", "manager back", "manager dead")
+_NAMES = ("restart", "mend", "loss", "slow", "crash", "cut", "manager back", "manager dead", "drain")
 
 _Level = TypeVar("_Level", bool, float)
 
@@ -31,7 +31,8 @@ class FaultSchedule:
     `time` (s) is in [0, horizon). `target` is the broker of RESTART, CRASH and SLOW_DOWN, and the lower broker of a link (MEND,
     CUT), with the `other`, or a partition if `other` is -1; and -1 for LOSS and the manager. `value` is the new probability of
     LOSS, the new factor of service times of SLOW_DOWN, else 0. Partition p cuts the links between all brokers with different
-    `sides[p]` (partitions, brokers). A link is cut while any fault cuts it.
+    `sides[p]` (partitions, brokers). A link is cut while any fault cuts it. The `target` of DRAIN is one of the `drains`, of which
+    only the beginning is known.
     """
 
     time: NDArray[np.float64]
@@ -40,6 +41,7 @@ class FaultSchedule:
     other: NDArray[np.int32]
     value: NDArray[np.float64]
     sides: NDArray[np.bool_]
+    drains: tuple[Drain, ...] = ()
 
     def __len__(self) -> int:
         return len(self.time)
@@ -51,7 +53,7 @@ class FaultSchedule:
     @property
     def strikes_brokers(self) -> bool:
         """Whether anything but the manager ever fails."""
-        return bool((self.action < MANAGER_BACK).any())
+        return not np.isin(self.action, (MANAGER_BACK, MANAGER_DEAD)).all()
 
     @property
     def manager_dead(self) -> list[tuple[float, float]]:
@@ -59,16 +61,24 @@ class FaultSchedule:
         starts, ends = (self.time[self.action == action].tolist() for action in (MANAGER_DEAD, MANAGER_BACK))
         return list(zip_longest(starts, ends, fillvalue=math.inf))
 
-    def table(self) -> Columns:
-        """What happens when, as columns of a table; `brokers` are the one, both ends of a link, or one side of a partition."""
-        rows = zip(self.action.tolist(), self.target.tolist(), self.other.tolist(), strict=True)
-        brokers = [self._concerned(*row) for row in rows]
-        what = pa.array([_NAMES[action] for action in self.action.tolist()], pa.string())
+    def table(self, more: Sequence[tuple[float, str, int, float]] = ()) -> Columns:
+        """What happens when, as columns of a table; `brokers` are the one, both ends of a link, or one side of a partition.
+
+        `more` are further rows, of what was not known beforehand: what happened when, to which broker, and a value.
+        """
+        rows = zip(
+            *(column.tolist() for column in (self.time, self.action, self.target, self.other, self.value)), strict=True
+        )
+        known = [(time, _NAMES[row[0]], self._concerned(*row), value) for time, *row, value in rows if row[0] != DRAIN]
+        added = [(time, what, [broker], value) for time, what, broker, value in more]
+        time, what, brokers, value = (
+            zip(*sorted(known + added, key=lambda row: row[0]), strict=True) if known or added else ((),) * 4
+        )
         return {
-            "time": self.time,
-            "what": what,
+            "time": np.array(time, np.float64),
+            "what": pa.array(what, pa.string()),
             "brokers": pa.array(brokers, pa.list_(pa.int32())),
-            "value": self.value,
+            "value": np.array(value, np.float64),
         }
 
     def _concerned(self, action: int, target: int, other: int) -> list[int]:
@@ -97,6 +107,7 @@ def resolve_faults(faults: Iterable[Fault], brokers: int, horizon: float, loss: 
         groups[_what(fault, brokers)].append(fault)
     changes: list[_Change] = []
     sides: list[NDArray[np.bool_]] = []
+    drains: list[Drain] = []
     for what in sorted(groups, key=repr):
         own = groups[what]
         match own[0]:
@@ -118,7 +129,12 @@ def resolve_faults(faults: Iterable[Fault], brokers: int, horizon: float, loss: 
                 changes += [_Change(time, SLOW_DOWN, broker, value=factor) for time, factor in levels]
             case DeadManager():
                 changes += _on_and_off(own, MANAGER_DEAD, MANAGER_BACK, -1)
-    return _schedule(sorted(change for change in changes if change.time < horizon), sides, brokers)
+            case Drain():
+                drains = sorted(
+                    (fault for fault in own if isinstance(fault, Drain)), key=lambda drain: (drain.start, repr(drain))
+                )
+                changes += [_Change(drain.start, DRAIN, number) for number, drain in enumerate(drains)]
+    return _schedule(sorted(change for change in changes if change.time < horizon), sides, drains, brokers)
 
 
 def _what(fault: Fault, brokers: int) -> Hashable:
@@ -175,7 +191,9 @@ def _levels(
             level = now
 
 
-def _schedule(changes: Sequence[_Change], sides: Sequence[NDArray[np.bool_]], brokers: int) -> FaultSchedule:
+def _schedule(
+    changes: Sequence[_Change], sides: Sequence[NDArray[np.bool_]], drains: Sequence[Drain], brokers: int
+) -> FaultSchedule:
     time, action, target, other, value = zip(*changes, strict=True) if changes else ((),) * 5
     columns = (
         np.array(time, np.float64),
@@ -187,4 +205,4 @@ def _schedule(changes: Sequence[_Change], sides: Sequence[NDArray[np.bool_]], br
     )
     for column in columns:
         column.flags.writeable = False
-    return FaultSchedule(*columns)
+    return FaultSchedule(*columns, tuple(drains))

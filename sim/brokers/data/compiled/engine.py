@@ -69,6 +69,12 @@ class CompiledEngine:
         """Lose what the broker holds, in service, waiting or held back; returns the control messages among it."""
         self._catch_up()
         controls = self._carrier.fail(broker, self._clock.now, self._held.pop(broker, []))
+        if self._when_idle is not None and self._carrier.idle:  # what was lost was the last in transit
+            then, self._when_idle = self._when_idle, None
+            self._at_barrier(self._clock.now, then)
+        if self._when_rooted is not None and self._carrier.rooted:
+            then, self._when_rooted = self._when_rooted, None
+            self._at_barrier(self._clock.now, then)
         self._watch()
         return [self._control.pop(number) for number in controls]
 
