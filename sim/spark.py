@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import logging
 import os
 import re
 import shlex
+import shutil
 import signal
+import stat
+import subprocess
 import sys
 import threading
+import time
+import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -39,6 +45,11 @@ if TYPE_CHECKING:
 else:  # PySpark takes a second to import; mistakes in a command are reported before
     sql, F, T = map(_Lazy, ("pyspark.sql", "pyspark.sql.functions", "pyspark.sql.types"))
 
+_STARTED: list[subprocess.Popen[bytes]] = []
+"""The JVMs that this process has started, which it keeps."""
+_WAITING: dict[tuple[object, ...], ExitStack] = {}
+"""The session that waits for the next command of this process, by what it was started with: what closes it."""
+_NO_JAVA = "JAVA_GATEWAY_EXITED"
 _UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}  # powers of two
 _LEAST_MEMORY = 512 << 20  # bytes; Spark itself needs 450 MiB of the resulting Java heap
 
@@ -126,7 +137,9 @@ def spark_session(
     executor_memory: str | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
-    """A session at `master`; a session already running in this process is reused. Stopped at the end unless reused.
+    """A session at `master`; one that runs in this process already is reused.
+
+    At the end, one on this machine waits for the next that is wanted like it, until another one is, or the process ends.
 
     `short` makes its JVMs compile lightly and collect garbage serially, which halves the CPU time of small jobs and doubles that of
     large ones. `conf` are more settings of Spark. Raises InputError where JAVA_HOME, the master, a memory or a setting is wrong.
@@ -144,32 +157,63 @@ def spark_session(
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    running = SparkSession.getActiveSession()
-    if running is not None:
+    wanted = (master, driver_memory, short, executor_memory, *(conf or {}).items())
+    resources = _WAITING.pop(wanted, None)
+    _stop_waiting()
+    session = SparkSession.getActiveSession()
+    if resources is None and session is not None:
         if conf or executor_memory:
             raise InputError("--conf, --executor-memory: a Spark session runs in this process already; stop it first")
-        yield running
+        yield session
         return
-    with temporary_folder() as scratch:
+    if resources is None or session is None or not _responds(session):
+        resources, session = ExitStack(), None
+        scratch = resources.enter_context(temporary_folder())
         builder = SparkSession.builder.master(master).appName("brokersim")
         settings = _settings(scratch, driver_memory, local, short) | dict(conf or {})
         if executor_memory:
             settings["spark.executor.memory"] = executor_memory
+        settings["spark.master"] = master
         for key, value in settings.items():
             builder = builder.config(key, value)
-        session = None
         try:
-            with _held_interrupts():
+            with _held_interrupts(), _java(settings, scratch):
                 session = builder.getOrCreate()
-            yield session
+                resources.callback(_stop, session)
         except (PySparkException, Py4JError) as error:
-            if session is None:
-                raise InputError(f"Spark did not start with --master '{master}': {cause(error)}") from error
-            raise
+            raise InputError(f"Spark did not start with --master '{master}': {cause(error)}") from error
         finally:
-            with suppress(Py4JError, OSError):  # a dead JVM has stopped already
-                if session is not None:
-                    session.stop()
+            if session is None:
+                resources.close()
+    with ExitStack() as failed:
+        failed.push(resources)
+        yield session
+        failed.pop_all()
+    if not local:
+        resources.close()
+    else:
+        _WAITING[wanted] = resources
+
+
+def _responds(session: SparkSession) -> bool:
+    from py4j.protocol import Py4JError
+
+    with suppress(Py4JError, OSError):
+        return not session.sparkContext._jsc.sc().isStopped()
+    return False
+
+
+def _stop(session: SparkSession) -> None:
+    from py4j.protocol import Py4JError
+
+    with suppress(Py4JError, OSError):  # a dead JVM has stopped already
+        session.stop()
+
+
+@atexit.register
+def _stop_waiting() -> None:
+    while _WAITING:
+        _WAITING.popitem()[1].close()
 
 
 def _settings(scratch: Path, driver_memory: str, local: bool, short: bool) -> dict[str, str]:
@@ -189,6 +233,110 @@ def _settings(scratch: Path, driver_memory: str, local: bool, short: bool) -> di
         for process in ("driver", "executor"):
             settings[f"spark.{process}.extraJavaOptions"] = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
     return settings
+
+
+@contextmanager
+def _java(settings: Mapping[str, str], scratch: Path, *more: str) -> Iterator[None]:
+    """A JVM for the session that the body starts, unless one runs already: a single one, where PySpark's script starts two.
+
+    It has the ahead-of-time cache of `make_cache`, if there is one, and `more` options. Where the user has set what PySpark's script
+    would read, that starts it.
+    """
+    import pyspark
+
+    names = ("SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT", "SPARK_CLASSPATH", "SPARK_DIST_CLASSPATH")
+    scripted = [name for name in (*names, "HADOOP_CONF_DIR", "YARN_CONF_DIR") if os.environ.get(name)]
+    scripted += [key for key in settings if re.match(r"spark\.driver\.(extra(Class|Library)Path|defaultJava)", key)]
+    home = Path(os.environ["SPARK_CONF_DIR"])
+    if scripted or home != _home() or pyspark.SparkContext._gateway is not None:
+        yield
+        return
+    information, (scala, modules) = scratch / "gateway", _launcher()
+    options = shlex.split(settings.get("spark.driver.extraJavaOptions", ""))
+    if _trusted(cache := _cache(home)) and not more:
+        options += [f"-XX:AOTCache={cache}", "-Xlog:disable"]
+    options += [*modules, f"-Dlog4j2.configurationFile=file:{home / 'log4j2.properties'}", *more]
+    confs = (word for key, value in settings.items() for word in ("--conf", f"{key}={value}"))
+    jars = f"{pyspark.__path__[0]}/jars/*"
+    command = [f"{os.environ['JAVA_HOME']}/bin/java", f"-Xmx{settings['spark.driver.memory']}", *options, "-cp", jars]
+    environment = {**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(information), "SPARK_CONNECT_MODE": "0"}
+    java = subprocess.Popen(
+        [*command, "org.apache.spark.deploy.SparkSubmit", *confs, "pyspark-shell"],
+        stdin=subprocess.PIPE,  # it ends when this is closed, at the latest with this process
+        env={**environment, "SPARK_HOME": pyspark.__path__[0], "SPARK_SCALA_VERSION": scala},
+        stdout=subprocess.DEVNULL if more else None,
+        stderr=subprocess.DEVNULL if more else None,
+        process_group=0,  # Ctrl-C is for this process
+    )
+    _STARTED.append(java)
+    while not information.exists():
+        if java.poll() is not None:
+            raise InputError(f"Spark did not start with --master '{settings['spark.master']}': {cause(_NO_JAVA)}")
+        time.sleep(0.02)
+    content = information.read_bytes()
+    port, length = (int.from_bytes(content[start : start + 4]) for start in (0, 4))
+    gateway = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": content[8 : 8 + length].decode()}
+    os.environ.update(gateway)
+    try:
+        yield
+    finally:
+        for name in gateway:
+            del os.environ[name]
+
+
+def _launcher() -> tuple[str, list[str]]:
+    """Spark's version of Scala, and the options that it gives to every JVM, from the class that has them."""
+    import pyspark
+
+    (jar,) = Path(pyspark.__path__[0]).glob("jars/spark-launcher_*.jar")
+    with zipfile.ZipFile(jar) as classes:
+        content = classes.read("org/apache/spark/launcher/JavaModuleOptions.class")
+    options = re.findall(rb"\x01..(-[ -~]+)", content, re.DOTALL)
+    return jar.name.split("_")[1].split("-")[0], [option.decode() for option in options]
+
+
+def _cache(home: Path) -> Path:
+    import pyspark
+
+    return home / f"start-{pyspark.__version__}.aot"
+
+
+def _trusted(cache: Path) -> bool:
+    """Whether a cache is a file that nobody else can have written, as its code is run."""
+    try:
+        found = cache.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+
+
+def make_cache() -> None:
+    """Make the ahead-of-time cache with which Spark starts in half the time: run a small job, and keep what it loads.
+
+    Only with the Java that comes with brokersim; Java itself ignores a cache of another version of it, or of other jars.
+    """
+    os.environ.update(spark_environment(local=True))
+    home = Path(os.environ["SPARK_CONF_DIR"])
+    if home != _home() or os.environ["JAVA_HOME"] != str(home):
+        raise InputError("JAVA_HOME, SPARK_CONF_DIR: unset both; only the Java that comes with brokersim has a cache")
+    cache = _cache(home)
+    with temporary_folder() as scratch:
+        partial = scratch / cache.name
+        settings = {"spark.master": "local[2]", **_settings(scratch, "1g", local=True, short=True)}
+        with (
+            _java(settings, scratch, f"-XX:AOTCacheOutput={partial}", "-Xlog:disable"),
+            spark_session("local[2]", short=True) as session,
+        ):
+            session.sparkContext.parallelize(range(4), 4).map(str).collect()
+            session.range(4).selectExpr("cast(id as string)").collect()
+        _stop_waiting()
+        _STARTED[-1].communicate()  # it makes the cache when it ends
+        partial.chmod(0o600)
+        shutil.move(partial, near := cache.with_suffix(f".{os.getpid()}"))
+        near.replace(cache)
+    for old in home.glob("start-*.aot"):
+        if old != cache:
+            old.unlink()
 
 
 def _silence() -> None:
@@ -227,10 +375,10 @@ def _held_interrupts() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def cause(error: Exception) -> str:
+def cause(error: Exception | str) -> str:
     """The innermost exception's message, without Java's stack."""
     text = str(error)
-    if "JAVA_GATEWAY_EXITED" in text:
+    if _NO_JAVA in text:
         return f"the Java in {os.environ['JAVA_HOME']} could not run it (Spark needs Java 17, 21 or 25, and --driver-memory of memory)"
     if "stopped SparkContext" in text:
         return "no master responds at this address"
@@ -248,4 +396,4 @@ def _exports() -> str:
 
 
 if __name__ == "__main__":
-    print(_exports())
+    print(_exports()) if sys.argv[1:] != ["cache"] else make_cache()

