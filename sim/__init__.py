@@ -18,13 +18,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sim.api.comparisons import best, check_exports, compare
     from sim.api.pages import demo, report, reproduce
+    from sim.api.problems import solve_offloading, solve_overlay, solve_reconfiguration
     from sim.api.results import load_results
     from sim.api.runs import run
     from sim.api.scenarios import Scenario, example, load_scenario, plan, results_folder
     from sim.api.searches import capacity, tune
+    from sim.api.stepping import Simulation
+    from sim.api.trace_options import LayoutOptions, SparkOptions, TimeSpan
+    from sim.api.traces import prepare_checkins, prepare_events, prepare_follows
+    from sim.api.workloads import describe, generate, generate_checkins, load_workload
     from sim.base.errors import InputError
-    from sim.experiments.export import export
+    from sim.experiments.export import export, write_graphml
+    from sim.experiments.orphans import orphans
     from sim.experiments.run import RunFailed
+    from sim.scenario.schema import json_schema
 
     __version__: str
 
@@ -33,33 +40,57 @@ _HOME = {
     "sim.api.pages": ("demo", "report", "reproduce"),
     "sim.api.results": ("load_results",),
     "sim.api.runs": ("run",),
+    "sim.api.problems": ("solve_offloading", "solve_overlay", "solve_reconfiguration"),
     "sim.api.scenarios": ("Scenario", "example", "load_scenario", "plan", "results_folder"),
     "sim.api.searches": ("capacity", "tune"),
+    "sim.api.stepping": ("Simulation",),
+    "sim.api.trace_options": ("LayoutOptions", "SparkOptions", "TimeSpan"),
+    "sim.api.traces": ("prepare_checkins", "prepare_events", "prepare_follows"),
+    "sim.api.workloads": ("describe", "generate", "generate_checkins", "load_workload"),
     "sim.base.errors": ("InputError",),
-    "sim.experiments.export": ("export",),
+    "sim.experiments.export": ("export", "write_graphml"),
+    "sim.experiments.orphans": ("orphans",),
     "sim.experiments.run": ("RunFailed",),
+    "sim.scenario.schema": ("json_schema",),
 }
 """The public names that each module defines."""
 
 __all__ = [
     "InputError",
+    "LayoutOptions",
     "RunFailed",
     "Scenario",
+    "Simulation",
+    "SparkOptions",
+    "TimeSpan",
     "best",
     "capacity",
     "check_exports",
     "compare",
     "demo",
+    "describe",
     "example",
     "export",
+    "generate",
+    "generate_checkins",
+    "json_schema",
     "load_results",
     "load_scenario",
+    "load_workload",
+    "orphans",
     "plan",
+    "prepare_checkins",
+    "prepare_events",
+    "prepare_follows",
     "report",
     "reproduce",
     "results_folder",
     "run",
+    "solve_offloading",
+    "solve_overlay",
+    "solve_reconfiguration",
     "tune",
+    "write_graphml",
 ]
 
 

@@ -285,3 +285,56 @@ def test_the_public_face() -> None:
     assert shown.stdout == "sim.experiments.export True\n"
     assert f"module 'sim' has no attribute 'nothing' (it has: {', '.join(sim.__all__)})" in shown.stderr
     assert sorted(name for names in sim._HOME.values() for name in names) == sim.__all__ == sorted(sim.__all__)
+
+
+OFFERED = ("sim.api.", "sim.cli.")
+NAMED_AND_SHOWN = (
+    # what all packages share, the names that help lists, and results as they are shown
+    "sim.base.",
+    "sim.files.",
+    "sim.metrics",
+    "sim.plugins",
+    "sim.experiments.options",
+    "sim.experiments.results",
+    "sim.papers.paper",
+    "sim.papers.shipped",
+    "sim.scenario.experiment",
+    "sim.scenario.expressions",
+    "sim.scenario.keys",
+    "sim.content.topic_filters",
+    "sim.workloads.format.demand",
+    "sim.workloads.format.manifest",
+    "sim.workloads.models.",
+    "sim.workloads.synthetic.interests",
+    "sim.workloads.traces.events",
+    "sim.workloads.traces.follow_tables",
+    "sim.workloads.traces.layouts",
+    "sim.workloads.traces.quarantine",
+    "analysis.",
+)
+
+
+def test_commands_do_only_what_the_public_functions_offer() -> None:
+    """Beside these functions they import what names and shows things, and types."""
+    for module, path in MODULES.items():
+        if room(module) == "sim.cli":
+            for target in without_types(path):
+                assert not ours(target) or target == "sim" or target.startswith((*OFFERED, *NAMED_AND_SHOWN)), (
+                    f"{module} imports {target}"
+                )
+
+
+def without_types(path: Path) -> set[str]:
+    """What a module imports when it runs."""
+    tree = ast.parse(path.read_text())
+    tree.body = [
+        node for node in tree.body if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))
+    ]
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            deeper = (f"{node.module}.{alias.name}" for alias in node.names)
+            found |= {name if name in MODULES else str(node.module) for name in deeper}
+    return found

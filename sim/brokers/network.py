@@ -217,7 +217,16 @@ class Network:
 
         Raises ConservationError where notifications were miscounted.
         """
-        horizon = self.setting.horizon
+        self.start()
+        if progress is not None:
+            self._report(progress)
+        self.clock.advance(self.setting.horizon)
+        if progress is not None:
+            progress(1.0)
+        self.close()
+
+    def start(self) -> None:
+        """Let all users join, and schedule what happens; the clock can then be advanced, in one step or several."""
         self.users.join_all()
         self.control.adjust()
         self.control.bootstrapping = False
@@ -231,12 +240,6 @@ class Network:
         self._publishers.start()
         if self._faults is not None:
             self._faults.start()
-        if progress is not None:
-            self._report(progress)
-        self.clock.advance(horizon)
-        if progress is not None:
-            progress(1.0)
-        self._close()
 
     def _report(self, progress: Callable[[float], None]) -> None:
         """Call `progress` after each hundredth of the run but the last, without any effect on the run."""
@@ -251,7 +254,8 @@ class Network:
 
         Feed(self.clock, LOOKS, look).start(look())
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Account for everything at the horizon. Raises ConservationError where notifications were miscounted."""
         self.users.close()
         self._publishers.close()
         self.stations = self.engine.close()

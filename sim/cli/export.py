@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Annotated
 
+import sim
 from sim.base.errors import InputError
 from sim.cli.options import Overrides, ScenarioFile, grouped, option
 
@@ -32,17 +33,11 @@ def export(
     It is the state once all users have joined. Nodes have their broker's number, name and position, edges their round-trip time.
     Characters that XML cannot hold are escaped as in JSON, such as \u001b.
     """
-    from sim.experiments.export import export as as_graph
-    from sim.experiments.export import write_graphml
-    from sim.files.atomic import whole_file
-
     if os.path.isdir(graphml):
         raise InputError(f"--graphml: expected a file to write, '{graphml}' is a folder")
     if not os.path.isdir(graphml.parent):
         raise InputError(f"--graphml: no such folder: {graphml.parent}")
-    graph = as_graph(scenario, variant, replication, topic, from_, overrides.workload, overrides.set_ or ())
-
-    with whole_file(graphml) as unfinished:
-        write_graphml(graph, unfinished)
+    graph = sim.export(scenario, variant, replication, topic, from_, overrides.workload, overrides.set_ or ())
+    sim.write_graphml(graph, graphml)
     what = "overlay" if topic is None else f"tree of {topic}"
     print(f"{graphml}: {what}, {graph.number_of_nodes():,} nodes, {graph.number_of_edges():,} edges")

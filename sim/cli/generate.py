@@ -7,19 +7,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 # Any: Typer's own Click and Rich, whose types it does not export.
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
+import sim
 from sim.base.errors import InputError
 from sim.base.naming import Raw
 from sim.cli import terminal
 from sim.cli.options import argument, option
 from sim.cli.parameters import described, options, parameters, settings
-
-if TYPE_CHECKING:
-    pass
 
 DISTRIBUTIONS = {
     "interests_per_user": "topics that a user wants, at the start",
@@ -88,10 +86,6 @@ def generate(
 ) -> None:
     """Generate a synthetic workload, without a trace and without Spark."""
     from sim import plugins
-    from sim.base.randomness import Streams
-    from sim.workloads.format.folder import write_workload
-    from sim.workloads.promises import WorkloadPromises
-    from sim.workloads.synthetic.checkins import write_checkins
 
     if out is None and checkins is None:
         raise InputError("nothing to write: give --out WORKLOAD, --checkins FILE or both")
@@ -101,15 +95,12 @@ def generate(
     if checkins is not None and not hasattr(found, "checkins"):
         raise InputError(f"--checkins: a {kind} workload has no check-ins (allowed: mobility)")
     given = parameters(found.Parameters, [*settings(set_ or []), *options(context.args)])
-    generator = plugins.make(WorkloadPromises, kind, given)
-    streams = Streams(seed, replication)
     if checkins is not None:
-        rows = write_checkins(checkins, generator.checkins(streams), dirt, streams.generator("workload.dirt"))
+        rows = sim.generate_checkins(checkins, given, seed=seed, replication=replication, dirt=dirt)
         unusable = sum(rows.values()) - rows["good"]
         print(f"{checkins}: {sum(rows.values()):,} check-ins, {unusable:,} of them unusable")
     if out is not None:
-        workload = generator.generate(streams)
-        write_workload(workload, out, lines=generator.lines(streams) if hasattr(found, "lines") else None)
+        workload = sim.generate(kind, given, out, seed=seed, replication=replication)
         counted = (f"{count:,} {NAMES.get(name, name)}" for name, count in workload.counts.items() if count)
         print(f"{out}: {', '.join(counted)}")
         if clamped := workload.generator.get("clamped"):
@@ -124,10 +115,7 @@ def describe(
 
     Shows counts, rates, distributions, time span, and what became of a trace's rows.
     """
-    from sim.workloads.format.folder import load_workload
-    from sim.workloads.format.summary import summarise_workload
-
-    summary = {"workload": str(workload), **summarise_workload(load_workload(workload))}
+    summary = {"workload": str(workload), **sim.describe(workload)}
     if json_:
         print(json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False))
         return

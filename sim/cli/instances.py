@@ -7,10 +7,7 @@ from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
-# Any: policies of any group.
-from typing import Any
-
-from sim.base.errors import InputError, unknown
+from sim.base.errors import InputError
 from sim.base.memory import need
 from sim.base.naming import Raw, RawValue
 
@@ -35,21 +32,6 @@ def read_instances(source: Path) -> tuple[list[RawValue], bool]:
 def print_solutions(solutions: list[Raw], listed: bool) -> None:
     """Print solutions as JSON: a list for a list, an object for an object."""
     print(json.dumps(solutions if listed else solutions[0], allow_nan=False))
-
-
-def policy_of(promises: Any, name: str) -> Any:
-    """The policy of this name in the promises' group, with its default parameters; None for "none".
-
-    Raises InputError where there is none.
-    """
-    from sim import plugins
-
-    group, names = promises.group, plugins.names(promises.group)
-    if name == "none":
-        return None
-    if name not in names:
-        raise InputError(f"--policy: {unknown(f'{group} policy', name, [*names, 'none'])}")
-    return plugins.make(promises, name, plugins.load(group, name).Parameters())
 
 
 def few(texts: Iterable[object], count: int) -> str:

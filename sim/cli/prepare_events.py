@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+import sim
+from sim.api.trace_options import LayoutOptions, SparkOptions, TimeSpan
 from sim.cli import prepare_options as options
-from sim.cli.options import grouped, option
+from sim.cli.options import Quiet, grouped, option
 
 if TYPE_CHECKING:
     from sim.workloads.format.workload import Workload
@@ -34,7 +36,7 @@ def events(
         ),
     ] = None,
     *,
-    text: options.LayoutOptions,
+    text: LayoutOptions,
     actions: Annotated[
         str | None,
         option(
@@ -57,28 +59,32 @@ def events(
         ),
     ] = "exact",
     size: Annotated[int, option("", "Size of a publication, in bytes, where the log has none.", min=0)] = 100,
-    span: options.Window,
+    span: TimeSpan,
     append: options.Append = False,
-    spark: options.SparkOptions,
+    spark: SparkOptions,
+    quiet: Quiet = False,
 ) -> None:
     """Turn a broker's log into a workload: sessions, subscriptions, publications, and the deliveries to check runs against.
 
     Rows have a time, an action, a client, a topic and, if known, a size in bytes and the publisher of what was delivered.
     """
     from sim.workloads.models.shared_subscriptions import shared_filter
-    from sim.workloads.traces.event_pipeline import EventOptions, prepare_events
-    from sim.workloads.traces.events import EVENT_LAYOUTS, action_words, needed_fields
-    from sim.workloads.traces.sources import find_sources
-    from sim.workloads.traces.workshop import check_room
 
-    check_room(out)
-    sources = find_sources(inputs)  # report typing mistakes before Spark takes seconds to start
-    layout = options.choose_layout(format, EVENT_LAYOUTS, sources, columns, text)
-    layout.require("events", needed_fields(layout))
-    words = action_words(actions)
-    chosen = EventOptions(span.micros(layout.time_zone), size, words, sessions == "persistent", filters, append=append)
-    with spark.started(sources, [layout]) as (session, more):
-        workload = prepare_events(session, [source.path for source in sources], out, layout, chosen, **more)
+    workload = sim.prepare_events(
+        inputs,
+        out,
+        format,
+        columns,
+        layout=text,
+        actions=actions,
+        sessions=sessions,
+        filters=filters,
+        size=size,
+        span=span,
+        append=append,
+        spark=spark,
+        progress=not quiet,
+    )
     subscriptions = int((workload.subscription_events.action > 0).sum())
     groups = sum(shared_filter(name) is not None for name in workload.users.names.to_pylist())
     shared = f"{groups:,} shared subscriptions, " if groups else ""

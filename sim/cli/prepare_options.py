@@ -1,28 +1,17 @@
-"""Shared parts of the `brokersim prepare` commands: options, their parsing, and progress."""
+"""Shared parts of the `brokersim prepare` commands."""
 
 from __future__ import annotations
 
-import sys
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
-from sim.base.errors import InputError, unknown
-from sim.base.naming import Raw
-from sim.cli import terminal
 from sim.cli.options import argument, option
-from sim.experiments.options import declared
 
 if TYPE_CHECKING:
-    from sim.spark import sql
     from sim.workloads.format.workload import Workload
     from sim.workloads.traces.follow_tables import Preset
     from sim.workloads.traces.layouts import Layout
-    from sim.workloads.traces.sources import Source
 
 Inputs = Annotated[list[str], argument("INPUT…", "Files, plain or compressed (gzip, bzip2, xz, zstd), or patterns.")]
 Out = Annotated[Path, option("WORKLOAD", "The folder to write; a workload already there is replaced.")]
@@ -43,102 +32,6 @@ Columns = Annotated[
         "clock or minute.",
     ),
 ]
-
-
-@dataclass(frozen=True)
-class LayoutOptions:
-    """Options of a layout besides its columns."""
-
-    delimiter: str | None = declared("TEXT", "What separates the fields of a line; tab stands for a tab.", None)
-    header: bool | None = declared("--header/--no-header", "The first line of each file names the fields.", None)
-    quote: bool | None = declared(
-        "--quote/--no-quote", 'Fields may be quoted, as in "a, b"; the default for comma-separated files.', None
-    )
-    time_format: list[str] | None = declared(
-        "PATTERN",
-        "How times are written: a Spark datetime pattern, iso, epoch (s) or epoch-ms; several are tried in order.",
-        None,
-    )
-    time_zone: str | None = declared("ZONE", "Time zone of times without one, such as Europe/Paris. [UTC]", None)
-
-    @property
-    def texts(self) -> Raw:
-        """The options of text files only, as `lay_over` takes them."""
-        return {"delimiter": self.delimiter, "header": self.header, "quote": self.quote}
-
-    @property
-    def times(self) -> Raw:
-        """The formats of times, as `lay_over` takes them."""
-        return {"time_formats": self.time_format or (), "time_zone": self.time_zone}
-
-
-@dataclass(frozen=True)
-class Window:
-    """The rows to use, by their times."""
-
-    from_: str | None = declared("--from TIME", "Use only rows from this ISO date or time on.", None)
-    to: str | None = declared("--to TIME", "Use only rows before this ISO date or time.", None)
-
-    def micros(self, zone: str) -> tuple[int | None, int | None]:
-        """The first time and the end in µs since 1970, each None if not given; times without a zone are in `zone`."""
-        start, stop = (_instant(name, text, zone) for name, text in (("--from", self.from_), ("--to", self.to)))
-        if start is not None and stop is not None and start >= stop:
-            raise InputError(f"--from '{self.from_}', --to '{self.to}': the first must be before the second")
-        return start, stop
-
-
-@dataclass(frozen=True)
-class SparkOptions:
-    """What judges the rows, how Spark is started, and whether progress is shown."""
-
-    engine: Literal["spark", "in-process"] = declared(
-        "", "What judges the rows: spark, on all cores or a cluster; or in-process, this process alone.", "spark"
-    )
-    master: str = declared("", "Spark master: local[N], spark://HOST:PORT, …", "local[*]")
-    partitions: int | None = declared(
-        "", "Number of Spark partitions (the files written do not depend on it).", None, min=1, max=100_000
-    )
-    driver_memory: str = declared("SIZE", "Memory of the Spark driver.", "1g")
-    executor_memory: str | None = declared("SIZE", "Memory of each Spark executor of a cluster. [1g]", None)
-    conf: list[str] | None = declared(
-        "KEY=VALUE",
-        "A setting of Spark, such as spark.ui.enabled=true for its pages, or spark.eventLog.enabled=true and "
-        "spark.eventLog.dir=FOLDER for its event log. May be repeated.",
-        None,
-    )
-    quiet: bool = declared("--quiet -q", "Show no progress.", False)
-
-    @contextmanager
-    def started(
-        self, sources: Sequence[Source], layouts: Sequence[Layout]
-    ) -> Iterator[tuple[sql.SparkSession | None, Raw]]:
-        """Start a session for these files in these layouts, and return it with the common arguments.
-
-        None in its place stands for this process.
-        """
-        from sim.spark import spark_session
-        from sim.workloads.traces.judging import beyond_kernels
-        from sim.workloads.traces.spark_conf import read_conf
-
-        if self.engine == "in-process" and (self.conf or self.executor_memory):
-            raise InputError("--conf, --executor-memory: have no effect with --engine in-process, which uses no Spark")
-        conf = read_conf(self.conf or ())
-        with progress_lines(self.quiet) as progress:
-            if self.engine == "in-process":
-                yield None, {"partitions": self.partitions, "progress": progress}
-                return
-            progress(f"starting Spark ({self.master})", "")
-            light = not any(map(beyond_kernels, layouts))  # the JVM does no more than hand out tasks
-            short = light or sum(source.bytes for source in sources) < SHORT
-            with spark_session(
-                self.master, self.driver_memory, short, executor_memory=self.executor_memory, conf=conf
-            ) as spark:
-                if page := spark.sparkContext.uiWebUrl:
-                    progress(f"Spark's pages are at {page}", "")
-                yield spark, {"partitions": self.partitions, "progress": progress}
-
-
-SHORT = 64 << 20  # bytes of input read in a few seconds
 FORMAT = "The layout of the files, by a name below; other layout options override it. [default: detected from the first file]"
 
 
@@ -149,28 +42,6 @@ def layouts(presets: Iterable[Layout | Preset]) -> list[tuple[str, str]]:
     return [(layout.name, layout.text) for layout in (*presets, *PLAIN.values())]
 
 
-def choose_layout(
-    name: str | None,
-    presets: Mapping[str, Layout],
-    sources: Sequence[Source],
-    columns: str | None,
-    over: LayoutOptions,
-) -> Layout:
-    """Choose a layout: a preset or plain layout by name, or that of the first file, overridden by the other options.
-
-    Raises InputError where the name is unknown, or both name and columns are missing.
-    """
-    from sim.workloads.traces.layouts import PLAIN, guess_layout, lay_over
-
-    if name is None and columns is None:
-        raise InputError(f"--format ({', '.join(presets)}) or --columns is needed to know the fields of the files")
-    known = {**PLAIN, **presets}
-    if name is not None and name not in known:
-        raise InputError(f"--format: {unknown('layout', name, known)}")
-    layout = guess_layout(sources[0].path) if name is None else known[name]
-    return lay_over(layout, columns=columns, **over.texts, **over.times)
-
-
 def rows_said(workload: Workload) -> str:
     """A text about what became of a trace's rows."""
     from sim.workloads.traces.quarantine import describe_reasons
@@ -178,53 +49,3 @@ def rows_said(workload: Workload) -> str:
     rows = workload.rows or {}
     counts = f"{rows['read']:,} rows read, {rows['kept']:,} kept, {rows['read'] - rows['kept']:,} quarantined"
     return f"{counts} ({reasons})" if (reasons := describe_reasons(rows)) else counts
-
-
-def _instant(option: str, text: str | None, zone: str) -> int | None:
-    from sim.workloads.traces.layouts import zone_of
-
-    if text is None:
-        return None
-    try:
-        time = datetime.fromisoformat(text.strip())
-        time = time if time.tzinfo else time.replace(tzinfo=zone_of(zone))
-        before, after = (time.replace(fold=fold).utcoffset() or timedelta() for fold in (0, 1))
-        micros = (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-    except (ValueError, OverflowError):
-        raise InputError(
-            f"{option} '{text}': expected an ISO date or time, such as 2009-03-01 or 2009-03-01T12:00"
-        ) from None
-    if before < after and len(text.strip()) > len("2009-03-01"):  # a day begins even if clocks skip midnight
-        raise InputError(f"{option} '{text}': clocks in {zone} skipped this time")
-    return micros
-
-
-@contextmanager
-def progress_lines(quiet: bool) -> Iterator[Callable[[str, str], None]]:
-    """Show steps on stderr: on a terminal one line with the step and its tasks, otherwise a line per step; nothing when quiet.
-
-    Implausible data in a trace is always reported.
-    """
-    from rich.text import Text
-
-    from sim.workloads.traces.strays import TraceWarning
-
-    console = terminal.console(stderr=True)
-
-    def warn(message: Warning | str, *_: object, **__: object) -> None:
-        console.print(Text(f"brokersim: warning: {message}"), soft_wrap=True)
-
-    def say(step: str, detail: str) -> None:
-        if not detail:
-            print(f"brokersim: {step}", file=sys.stderr, flush=True)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", TraceWarning)
-        warnings.showwarning = warn
-        if quiet:
-            yield lambda step, detail: None
-        elif sys.stderr.isatty():
-            with console.status("") as status:
-                yield lambda step, detail: status.update(Text(f"{step} … {detail}".rstrip()))
-        else:
-            yield say

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+import sim
 from sim.cli.options import argument, option
 
 SHOWN = 20
@@ -24,9 +25,8 @@ def prune(
     removed after confirmation. No other file is removed.
     """
     from analysis.formatting import quantity
-    from sim.experiments.orphans import orphans
 
-    with orphans(results) as (found, foreign):
+    with sim.orphans(results) as (found, foreign):
         for path in foreign:
             print(f"brokersim: {path} is not a run of brokersim, or contains other files; left alone", file=sys.stderr)
         if not found:

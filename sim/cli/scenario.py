@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
+import sim
 from sim.cli import terminal
 from sim.cli.options import Overrides, ScenarioFile, grouped, option
 from sim.cli.parameters import described
@@ -44,9 +45,7 @@ def validate(
 
 def schema() -> None:
     """Print the JSON Schema of scenario files."""
-    from sim.scenario.schema import json_schema
-
-    terminal.print_json(json_schema())
+    terminal.print_json(sim.json_schema())
 
 
 def policies() -> None:

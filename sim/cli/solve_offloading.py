@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import csv
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import sim
+from sim.api.problems import check_offloading
+from sim.api.trace_options import progress_lines
 from sim.base.errors import InputError
 from sim.base.escaping import csv_cell
-from sim.base.naming import Raw, RawValue
+from sim.base.naming import Raw
 from sim.cli import terminal
-from sim.cli.instances import few, policy_of, print_solutions, read_instances
+from sim.cli.instances import few, print_solutions, read_instances
 from sim.cli.options import Quiet, argument, option
-from sim.cli.prepare_options import progress_lines
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sim.base.naming import Keys
-    from sim.policies.offloading.problem import OffloadingPolicy, OffloadingProblem
-
-    Tell = Callable[[str, str], None]
-
 STEPS = 20
-LONG = 1_000_000
-"""The number of interests from which on progress is shown."""
 
 
 def offloading(
@@ -75,30 +69,30 @@ def offloading(
     position in event_rate, from 0. More keys, with their defaults: "cost": null ([per topic], instead of 1 per notification),
     "seed": 1. For a workload, interests are those at its start, and rates are per period of the workload.
     """
-    from sim.cli.offloading_problems import KeepAll
-    from sim.policies.promises import OffloadingPromises
-
     _check(source, steps, out, plot, curve, names, json_)
-    chosen: OffloadingPolicy = policy_of(OffloadingPromises, policy) or KeepAll()
-    given = _given(capacity, tau, seed)
-    contents, listed = ([None], False) if source.is_dir() else read_instances(source)
+    objective = check_offloading(policy, capacity, tau)
+    contents, listed = ([source], False) if source.is_dir() else read_instances(source)
     if len(contents) != 1 and (one := "--out" if out else "--plot" if plot else None):
         raise InputError(f"{one} is for one curve: {source} has a list of {len(contents)}")
     solutions = []
+    points = (steps or STEPS) if curve else 0
     with progress_lines(quiet) as tell:
         for i, content in enumerate(contents):
-            problem = _problem(source, content, given, (i,) if listed else (), tell)
-            say = tell if len(problem.indices) >= LONG else lambda step, detail: None
+            place = (i,) if listed else ()
             try:
-                solutions.append(_solve(chosen, problem, bounds, (steps or STEPS) if curve else 0, say))
+                solutions.append(
+                    sim.solve_offloading(
+                        content, policy, capacity, tau, seed, bounds=bounds, steps=points, place=place, tell=tell
+                    )
+                )
             except InputError as error:
-                raise InputError(f"{source}: {f'[{i}]: ' if listed else ''}{error}") from None
+                raise InputError(str(error) if source.is_dir() else f"{source}: {error}") from None
     if names:
         solutions = [{**solution, "names": _names(source, solution["topics"])} for solution in solutions]
     if json_:
         print_solutions(solutions, listed)
     else:
-        _show(source, policy, chosen.objective, solutions, listed)
+        _show(source, policy, objective, solutions, listed)
     # written last, so that a full disk does not lose the printed results
     if out is not None:
         _write_table(out, solutions[0]["curve"])
@@ -106,7 +100,7 @@ def offloading(
         from analysis.charts import save_figure
         from analysis.offloading import capacity_curve
 
-        save_figure(capacity_curve(solutions[0]["curve"], policy, chosen.objective), plot)
+        save_figure(capacity_curve(solutions[0]["curve"], policy, objective), plot)
 
 
 def _check(
@@ -124,87 +118,6 @@ def _check(
         from analysis.charts import picture
 
         picture(plot)
-
-
-def _given(capacity: str | None, tau: str | None, seed: int | None) -> Raw:
-    """The values given on the command line instead of in the file, by the file's keys."""
-    from sim.policies.offloading.process import parse_capacity
-
-    given: Raw = {}
-    if capacity is not None:
-        try:
-            given["capacity"] = parse_capacity(capacity)
-        except ValueError as error:
-            raise InputError(f"--capacity: {error}") from None
-    if tau is not None:
-        try:
-            given["tau"] = float(tau)
-        except ValueError:
-            given["tau"] = -1.0
-        if not 0 <= given["tau"] <= 2**53:
-            raise InputError(f"--tau: expected a number of events per period (0 or more), found {tau!r}")
-    return given if seed is None else {**given, "seed": seed}
-
-
-def _problem(source: Path, content: RawValue, given: Raw, place: Keys, tell: Tell) -> OffloadingProblem:
-    """The problem of a workload's folder, or of an object in a file."""
-    from sim.cli.offloading_problems import read_problem
-
-    if source.is_dir():
-        return _of_folder(source, given, tell)
-    try:
-        return read_problem({**content, **given} if isinstance(content, dict) else content, place)
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from None
-
-
-def _of_folder(source: Path, given: Raw, tell: Tell) -> OffloadingProblem:
-    from sim.base.memory import need
-    from sim.cli.offloading_problems import bytes_needed
-    from sim.policies.offloading.process import make_problem
-    from sim.workloads.format.demand import load_demand
-
-    for key in ("capacity", "tau"):
-        if key not in given:
-            raise InputError(f"--{key} is needed: a workload does not contain it")
-
-    def fits(users: int, topics: int, interests: int) -> None:
-        what = f"{interests:,} interests of {users:,} users in {topics:,} topics"
-        need(bytes_needed(users, topics, interests), f"{source}: {what}")
-        if interests >= LONG:
-            tell(f"reading {what}", "")
-
-    demand = load_demand(source, fits)
-    if len(demand.indices) and not demand.event_rate.any():
-        raise InputError(f"{source}: its topics have no event rates (all are 0), so there is nothing to deliver")
-    return make_problem(demand.indptr, demand.indices, demand.event_rate, **given)
-
-
-def _solve(policy: OffloadingPolicy, problem: OffloadingProblem, bounds: bool, steps: int, tell: Tell) -> Raw:
-    """The decision as JSON; with `steps` also those at smaller capacities, without their topics."""
-    from sim.cli.offloading_problems import solution
-    from sim.policies.offloading.curve import decisions
-
-    tell("deciding", "")
-    started = time.process_time()
-    decision = policy.decide(problem)
-    seconds = time.process_time() - started
-    if bounds:
-        tell("computing upper bounds", "")
-    found = solution(problem, decision, policy.objective, bounds)
-    if not steps:
-        return {**found, "seconds": seconds}
-    points = [_point(found)]
-    for smaller, taken in decisions(policy, problem, steps):
-        tell(f"capacity {_number(smaller.capacity)}: {len(points)} of {steps}", "")
-        points.append(_point(solution(smaller, taken, policy.objective, bounds)))
-    return {**found, "seconds": seconds, "curve": points[::-1]}
-
-
-def _point(found: Raw) -> Raw:
-    """A decision as a point of a curve: the number of topics replaces the topics."""
-    rest = {key: value for key, value in found.items() if key not in ("topics", "capacity")}
-    return {"capacity": found["capacity"], "kept": len(found["topics"]), **rest}
 
 
 def _names(folder: Path, topics: Sequence[int]) -> list[str]:

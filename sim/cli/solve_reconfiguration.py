@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
+import sim
+from sim.api.problems import check_reconfiguration
 from sim.base.errors import InputError
 from sim.base.naming import Raw
 from sim.cli import terminal
-from sim.cli.instances import few, policy_of, print_solutions, read_instances
+from sim.cli.instances import few, print_solutions, read_instances
 from sim.cli.options import argument, option
 
 
@@ -37,26 +39,14 @@ def reconfiguration(
     defaults: "rtt": null ([[…] between brokers], instead of hops), "count_rendezvous": false, "move_cost": {"constants": [1, 1, 1]}
     (null: moving is free), "seed": 1.
     """
-    from sim.cli.reconfiguration_problems import RingProblem
-    from sim.policies.promises import ReconfigurationPromises
-    from sim.policies.reconfiguration.problem import Reconfiguration
-
-    chosen = policy_of(ReconfigurationPromises, policy)
+    check_reconfiguration(policy)
     contents, listed = read_instances(source)
     solutions = []
     for i, content in enumerate(contents):
-        place = (i,) if listed else ()
         try:
-            instance = RingProblem.read(content, place)
+            solutions.append(sim.solve_reconfiguration(content, policy, (i,) if listed else ()))
         except InputError as error:
             raise InputError(f"{source}: {error}") from None
-        problem = instance.problem()
-        try:
-            solutions.append(
-                instance.solution(problem, chosen.reconfigure(problem) if chosen else Reconfiguration(problem.node_of))
-            )
-        except InputError as error:
-            raise InputError(f"{source}: {f'[{i}]: ' if listed else ''}{error}") from None
     if json_:
         print_solutions(solutions, listed)
     else:

@@ -39,7 +39,21 @@ class Orphan:
 def orphans(folder: Path) -> Generator[tuple[list[Orphan], list[Path]]]:
     """The orphans of a folder, and foreign entries among its runs, with the folder locked meanwhile.
 
-    Raises ResultsError where there are no finished results, or another command is writing.
+    Args:
+        folder: a folder of results.
+
+    Yields:
+        The runs that the results do not need, with their `folder`, `bytes` and `remove()`; and the paths of other entries.
+
+    Raises:
+        ResultsError: where there are no finished results, or another command is writing.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> _ = sim.run(sim.example(), "results/example")
+        >>> with sim.orphans(Path("results/example")) as (found, foreign):
+        ...     sum(orphan.bytes for orphan in found)
+        0
     """
     load_results(folder)  # checked first, so that no lock is written into an unrelated folder
     lock = locked(folder)

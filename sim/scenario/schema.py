@@ -9,7 +9,12 @@ from sim.scenario.tuning import Tune
 
 
 def json_schema() -> Raw:
-    """The JSON Schema of a scenario file, with the parameters of every plug-in that is installed."""
+    """The JSON Schema of a scenario file, with the parameters of every plug-in that is installed.
+
+    Examples:
+        >>> "horizon" in sim.json_schema()["properties"]
+        True
+    """
     schema = Scenario.model_json_schema()
     keys = {key: _partial(value, schema["$defs"]) for key, value in schema["properties"].items() if key not in SHARED}
     variant = {

@@ -17,9 +17,9 @@ import tiny
 from oracles.offloading import Case
 
 from sim import plugins
+from sim.api import problems
 from sim.base import memory
 from sim.base.randomness import Streams
-from sim.cli import solve_offloading
 from sim.workloads.format.folder import write_workload
 from sim.workloads.format.workload import Workload
 from sim.workloads.synthetic.poisson import PoissonWorkload
@@ -450,7 +450,7 @@ def test_what_does_not_fit_in_memory(brokersim: Brokersim, tmp_path: Path, monke
 def test_what_takes_long_tells_how_far_it_is(
     brokersim: Brokersim, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(solve_offloading, "LONG", 3)
+    monkeypatch.setattr(problems, "LONG", 3)
     write_workload(with_rates(tiny.workload([[0], [0, 1]], topics=2), [2, 1]), tmp_path / "w")
     options = ("w", "--policy", "b3m", "--capacity", "4", "--tau", "3", "--curve", "--steps", "2")
     assert brokersim("solve", "offloading", *options)[2] == (

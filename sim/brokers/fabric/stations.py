@@ -102,6 +102,11 @@ class Server:
         # work left at the end, including refused work, mean over servers; work not refused only if no server is idle, s
         self.backlog = 0.0
 
+    @property
+    def present(self) -> tuple[int, int]:
+        """The messages that wait, and those in service."""
+        return len(self._control) + len(self._queue), len(self._serving)
+
     def accept(self, message: Message, service: float, control: bool = False) -> bool:
         """Accept a message that arrives now and needs `service` seconds; returns whether it was accepted.
 

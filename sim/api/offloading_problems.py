@@ -9,11 +9,11 @@ from typing import Annotated
 import numpy as np
 from pydantic import Discriminator, Field, PlainValidator, Tag
 
+from sim.api.problem_files import ProblemInstance, wrong_topics
 from sim.base.errors import InputError
 from sim.base.naming import Keys, Raw, RawValue
 from sim.base.units import Quantity
 from sim.base.validation import Mistake, dotted
-from sim.cli.problems import Instance, wrong_topics
 from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.problem import Decision, Objective, OffloadingProblem
 from sim.policies.offloading.process import Capacity, make_problem, parse_capacity
@@ -21,7 +21,7 @@ from sim.policies.offloading.process import Capacity, make_problem, parse_capaci
 _KINDS = ("(of all)", "(of each)")  # the types that tau is read as
 
 
-class _Instance(Instance):
+class _Instance(ProblemInstance):
     """A problem: `interests` has the topics of each subscriber, in any order and possibly repeated; topics are named by position.
 
     `event_rate` and `cost` (None: 1 per notification) are by topic, `tau` is for all subscribers or for each.

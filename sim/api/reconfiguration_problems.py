@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from sim.api.problem_files import ProblemInstance, Strict, wrong_topics
 from sim.base.naming import Raw
 from sim.base.randomness import Streams
 from sim.base.units import Quantity
 from sim.base.validation import Mistake
-from sim.cli.problems import Instance, Strict, wrong_topics
 from sim.overlay.chord import chord_routes
 from sim.policies.reconfiguration.cost import CostModel
 from sim.policies.reconfiguration.problem import Reconfiguration, ReconfigurationProblem
@@ -28,7 +28,7 @@ class MoveCost(Strict):
     constants: list[Quantity]
 
 
-class RingProblem(Instance):
+class RingProblem(ProblemInstance):
     """A problem on a Chord ring of 2^bits ids.
 
     `mapping` has the node id of each broker, `subscriptions` its topics by their position in `topic_hashes`, `rtt` (None: a hop is one

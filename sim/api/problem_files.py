@@ -18,7 +18,7 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-class Instance(Strict):
+class ProblemInstance(Strict):
     """A problem; topics are named by position."""
 
     @model_validator(mode="after")
