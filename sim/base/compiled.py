@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -31,6 +33,8 @@ if "NUMBA_CACHE_DIR" not in os.environ and not _writable(Path(__file__).parent /
 
 import numba  # noqa: E402  (it reads the environment when it is imported)
 from numba.core.caching import IndexDataCacheFile  # noqa: E402
+from numba.core.compiler_lock import global_compiler_lock  # noqa: E402
+from numba.core.registry import CPUDispatcher  # noqa: E402
 
 
 @cache
@@ -67,6 +71,55 @@ class _Index(IndexDataCacheFile):
         return found
 
 
+@cache
+def _locks(folder: Path) -> int:
+    """The file of a cache folder in which each kernel has a byte to lock; open as long as the process, as closing it unlocks all."""
+    return os.open(folder / "kernels.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+
+@contextmanager
+def _alone(index: Path) -> Iterator[None]:
+    """Wait until no other process compiles the kernel of this index; the lock ends with the process at the latest.
+
+    A kernel is locked before those that it calls, which do not call it, so that no two processes wait for each other.
+    Without the right to write, or on a file system without locks, nobody waits.
+    """
+    byte = int.from_bytes(hashlib.blake2s(index.name.encode(), digest_size=7).digest(), "little")
+    try:
+        index.parent.mkdir(parents=True, exist_ok=True)
+        locks = _locks(index.parent)
+        fcntl.lockf(locks, fcntl.LOCK_EX, 1, byte)
+    except OSError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        fcntl.lockf(locks, fcntl.LOCK_UN, 1, byte)
+
+
+def _widened(kind: Any) -> Any:
+    plain = getattr(kind, "literal_type", kind)
+    return numba.types.int64 if plain in numba.types.signed_domain else plain
+
+
+class _Dispatcher(CPUDispatcher):
+    """Numba's dispatcher; what one process compiles, others that want it meanwhile take from the cache.
+
+    Numba itself would also mix up what two processes write to one index at the same time.
+    """
+
+    _cache: Any
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """What kernels call is not compiled again for each constant and each width of a whole number."""
+        return super().get_call_template([_widened(arg) for arg in args], {key: _widened(kws[key]) for key in kws})
+
+    def compile(self, sig: Any) -> Any:
+        with global_compiler_lock, _alone(Path(self._cache._cache_file._index_path)):
+            return super().compile(sig)
+
+
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a plain function over arrays (nopython, cached on disk); results do not depend on threads.
 
@@ -90,6 +143,7 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 def _compiled(function: Callable[P, R], *, inline: bool) -> Callable[P, R]:
     dispatcher: Any = numba.njit(cache=True, forceinline=inline)(function)
     if hasattr(dispatcher, "_cache"):  # otherwise NUMBA_DISABLE_JIT is set, for debugging
+        dispatcher.__class__ = _Dispatcher
         index = dispatcher._cache._cache_file
         index.__class__, index._source_stamp = _Index, _stamp(Path(function.__code__.co_filename))
     compiled: Callable[P, R] = dispatcher

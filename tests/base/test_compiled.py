@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,3 +70,48 @@ def test_a_constant_two_files_away_is_never_that_of_before(tmp_path: Path) -> No
     assert shown() == "6 1\n"
     (tmp_path / "sim" / "rows.py").write_text("LOST = 4\n")
     assert shown() == "8 0\n"
+
+
+MEANWHILE = """
+import sys
+
+import numpy as np
+
+from sim.base.compiled import kernel
+
+
+@kernel
+def doubled(value):
+    return value + value
+
+
+print("ready", flush=True)
+kind = getattr(np, sys.stdin.readline().strip())
+print(doubled(kind(2)), sum(doubled.stats.cache_misses.values()))
+"""
+
+
+def test_what_another_process_compiles_meanwhile_is_not_compiled_again(tmp_path: Path) -> None:
+    """Nor is it mixed up with what that one compiles for other types."""
+    (tmp_path / "kernels.py").write_text(MEANWHILE)
+    environment = {"PYTHONPATH": f"{tmp_path}:{ROOT}", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    with ExitStack() as stack:
+
+        def start() -> subprocess.Popen[str]:
+            code = [sys.executable, "-c", "import kernels"]
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+            return stack.enter_context(subprocess.Popen(code, text=True, env=environment, **pipes))
+
+        def shown(kinds: Sequence[str]) -> list[str]:
+            processes = [start() for _ in kinds]
+            for process in processes:
+                assert process.stdout is not None
+                assert process.stdout.readline() == "ready\n"
+            for process, kind in zip(processes, kinds, strict=True):
+                assert process.stdin is not None
+                process.stdin.write(f"{kind}\n")
+                process.stdin.flush()
+            return [process.communicate()[0] for process in processes]
+
+        assert sorted(shown(["int64", "int64", "float64"])) == ["4 0\n", "4 1\n", "4.0 1\n"]
+        assert shown(["int64", "float64"]) == ["4 0\n", "4.0 0\n"]

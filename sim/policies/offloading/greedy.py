@@ -86,7 +86,7 @@ def _go_on(
         candidate,
         scoring.writable(problem.cost),
         spent,
-        capacity,
+        float(capacity),
         _ENGINES.index(engine),
     )
     return np.concatenate([given, picks])

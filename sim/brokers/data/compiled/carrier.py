@@ -160,7 +160,7 @@ class CompiledCarrier:
         state, used = self._state, self._recorder.statistics.used
         while True:
             state["delay_keys"] = used[0]
-            code = int(process(self._memory.states, until, at_once, idle, rooted))
+            code = int(process(self._memory.states, float(until), at_once, idle, rooted))
             used[0] = state["delay_keys"]
             if code == st.CHECK:
                 self._refresh(int(state["stopped_at"]), int(state["stopped_period"]))
