@@ -23,7 +23,7 @@ from analysis.report import render_report
 from analysis.tables import over_time
 from sim import plugins
 from sim.base.errors import InputError, MetricError, PluginError, ScenarioError
-from sim.experiments.plan import run_hash
+from sim.experiments.plan import plan
 from sim.experiments.results import load_results
 from sim.metrics import METRICS, OURS, Metric, Ratio, declared_metrics
 from sim.own_metrics import Tables
@@ -212,12 +212,13 @@ def test_capacity_and_tune_take_it_by_name(
 
 def test_a_run_is_another_with_a_metric_of_ones_own_and_the_schema_knows_it(install: Callable[..., None]) -> None:
     install(Late)
-    without, plain = load_scenario(SCENARIO).base, load_scenario({**SCENARIO, "metrics": {"late": {}}}).base
-    strict = load_scenario({**SCENARIO, "metrics": {"late": {"limit": 2.0}}}).base
-    assert "metrics" not in without.identity()
-    assert plain.identity()["metrics"] == {"late": {"limit": 1.0}}
-    assert strict.identity() != plain.identity()
-    assert len({run_hash(one, 0, "") for one in (without, plain, strict)}) == 3
+    tables: list[dict[str, Any]] = [{}, {"metrics": {"late": {}}}, {"metrics": {"late": {"limit": 2.0}}}]
+    experiments = [load_scenario({**SCENARIO, **table}) for table in tables]
+    without, plain, strict = (experiment.base.identity() for experiment in experiments)
+    assert "metrics" not in without
+    assert plain["metrics"] == {"late": {"limit": 1.0}}
+    assert strict != plain
+    assert len({plan(experiment, {})[0].hash for experiment in experiments}) == 3
     schema = json_schema()["properties"]
     assert schema["metrics"]["properties"]["late"]["properties"]["limit"]["type"] == "number"
 

@@ -63,11 +63,6 @@ def plan(experiment: Experiment, workload_hashes: Mapping[Path, str]) -> list[Ru
     ]
 
 
-def run_hash(scenario: Scenario, replication: int, workload_hash: str) -> str:
-    """Identity of a run: resolved scenario, replication, workload and the code that runs it (32 hexadecimal digits)."""
-    return _hash(_identity(scenario, workload_hash, {}, _foreign), replication)
-
-
 def _identity(scenario: Scenario, workload_hash: str, texts: dict[int, str], foreign: Callable[[str], Foreign]) -> str:
     """The text that identifies a scenario's runs; `texts` is the cache of `Scenario.identity_text`."""
     modules, sources = set(), {}

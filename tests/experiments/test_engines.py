@@ -27,7 +27,7 @@ from sim.experiments import run as running
 from sim.experiments.code import version
 from sim.experiments.engines.pool import Pool
 from sim.experiments.outcomes import Failure
-from sim.experiments.plan import RunSpec, plan, run_hash
+from sim.experiments.plan import RunSpec, plan
 from sim.experiments.results import load_results
 from sim.experiments.store import Store
 from sim.metrics import METRICS
@@ -356,11 +356,11 @@ def test_an_edited_policy_from_elsewhere_is_another_run(
     known = plugins._entries
     more = {"mine": entry, **known("selection")}
     monkeypatch.setattr(plugins, "_entries", lambda group: more if group == "selection" else known(group))
-    scenario = load_scenario({"selection": {"kind": "mine"}}).base
-    first = run_hash(scenario, 0, "")
-    assert run_hash(scenario, 0, "") == first
+    experiment = load_scenario({"selection": {"kind": "mine"}})
+    first = plan(experiment, {})[0].hash
+    assert plan(experiment, {})[0].hash == first
     source.write_text(PLUGIN.format(text="Two."))
-    assert run_hash(scenario, 0, "") != first
+    assert plan(experiment, {})[0].hash != first
     plugins.load.cache_clear()
 
 

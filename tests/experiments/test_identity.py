@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sim.experiments import code
-from sim.experiments.plan import run_hash
+from sim.experiments.plan import plan
 from sim.scenario.reader import load_scenario
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,11 +22,11 @@ def changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Changed
     shutil.copytree(ROOT / "sim", tmp_path / "sim", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "pyproject.toml").touch()
     monkeypatch.setattr(code, "PACKAGE", tmp_path / "sim")
-    scenario = load_scenario({"selection": {"kind": "similarity"}}).base
+    experiment = load_scenario({"selection": {"kind": "similarity"}})
 
     def identity() -> str:
         code.version.cache_clear()
-        return run_hash(scenario, 0, "")
+        return plan(experiment, {})[0].hash
 
     def check(name: str) -> bool:
         before = identity()

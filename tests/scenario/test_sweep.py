@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim.base.errors import ScenarioError
-from sim.experiments.plan import plan, run_hash
+from sim.experiments.plan import plan
 from sim.scenario.experiment import Experiment
 from sim.scenario.model import Precision
 from sim.scenario.reader import load_scenario
@@ -515,10 +515,12 @@ def test_tables_that_points_share_are_read_once(tmp_path: Path) -> None:
         assert point.base.network.geometry is first.base.network.geometry
 
 
-def test_a_plan_hashes_as_one_run_does(tmp_path: Path) -> None:
+def test_a_run_has_one_hash_in_whatever_sweep_it_is(tmp_path: Path) -> None:
+    alone = [spec.hash for brokers in (1, 2) for spec in plan(swept(tmp_path, f"network.brokers = [{brokers}]"), {})]
     experiment = swept(tmp_path, "network.brokers = [1, 2]")
-    for spec in plan(experiment, {}):
-        assert spec.hash == run_hash(spec.scenario, spec.replication, "")
+    runs = plan(experiment, {})
+    assert sorted(alone) == sorted({spec.hash for spec in runs})
+    for spec in runs:
         assert spec.scenario.network.brokers == experiment.points[spec.point].values["network.brokers"]
         assert json.loads(spec.scenario.identity_text({})) == spec.scenario.identity()
 
