@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from sim import plugins
-from sim.base.randomness import uniform
+from sim.base.randomness_kernels import keyed_uniform
 from sim.base.units import PositiveDuration
 from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionView
 
@@ -32,5 +32,5 @@ class TwoChoices:
         """The least loaded of the drawn brokers as of the last exchange, the lowest id on ties."""
         if view.current >= 0:
             return Selection(view.current)
-        drawn = [int(uniform(self._key, view.user, choice) * self._brokers) for choice in range(self._choices)]
+        drawn = [int(keyed_uniform(self._key, view.user, choice) * self._brokers) for choice in range(self._choices)]
         return Selection(min(drawn, key=lambda broker: (int(view.exchanged.load[broker]), broker)))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sim import plugins
 from sim.base.errors import ScenarioError, cut
 from sim.base.naming import name_key
-from sim.base.randomness import uniform
+from sim.base.randomness_kernels import keyed_uniform
 from sim.base.units import Duration, Sigma, format_duration
 from sim.files.inputs import File, InputFile, csv_rows
 from sim.overlay.latency import LatencySetting, great_circle_km
@@ -149,7 +149,7 @@ def _own_hosts(
         )
     host = np.arange(len(measured))
     if parameters.assign == "drawn":
-        host = np.argsort([uniform(setting.key, number) for number in host.tolist()], kind="stable")
+        host = np.argsort([keyed_uniform(setting.key, number, 0) for number in host.tolist()], kind="stable")
     host, times = host[:brokers], _mean_of_directions(measured.seconds)
     without = np.argwhere(np.isnan(times[np.ix_(host, host)]) & ~np.eye(brokers, dtype=bool))
     if len(without):

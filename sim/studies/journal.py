@@ -21,7 +21,8 @@ from optuna.trial import TrialState, create_trial
 
 from sim.base.errors import ResultsError
 from sim.base.naming import Raw, RawValue
-from sim.base.randomness import Streams, mix
+from sim.base.randomness import Streams
+from sim.base.randomness_kernels import keyed_mix
 from sim.scenario.tuning import Parameter, Tune, TunedRange
 from sim.studies.search import Values
 
@@ -83,7 +84,7 @@ class Journal:
         fixed = {key: _label(start[key]) for key in start if start[key] in self._wanted.vary[key]}
         distributions = {key: _distribution(parameter) for key, parameter in self._wanted.vary.items()}
         for draw in count():
-            seed = mix(self._key, len(self._kept.trials), draw) >> 32
+            seed = int(keyed_mix(self._key, len(self._kept.trials), draw)) >> 32
             by_trials = draw < DRAWS
             sampler = optuna.samplers.TPESampler(seed=seed) if by_trials else optuna.samplers.RandomSampler(seed=seed)
             self._drawn.sampler = sampler

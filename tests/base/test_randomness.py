@@ -5,16 +5,25 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from collections.abc import Callable
 
 import numba
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import draws as oracle
 from scipy import stats
 
-from sim.base.randomness import Streams, exponential, gamma, mix, normal, subkey, uniform
-from sim.base.randomness_kernels import keyed_gamma, keyed_uniform
+from sim.base.randomness import Streams
+from sim.base.randomness_kernels import (
+    keyed_exponential,
+    keyed_gamma,
+    keyed_mix,
+    keyed_normal,
+    keyed_subkey,
+    keyed_uniform,
+)
 
 N = 20_000
 KEY = Streams(1).key("test")
@@ -60,13 +69,13 @@ def test_keys_are_distinct_and_not_negative() -> None:
 
 @pytest.mark.parametrize(
     ("draw", "mean", "deviation"),
-    [(uniform, 0.5, math.sqrt(1 / 12)), (exponential, 1.0, 1.0), (normal, 0.0, 1.0)],
+    [(keyed_uniform, 0.5, math.sqrt(1 / 12)), (keyed_exponential, 1.0, 1.0), (keyed_normal, 0.0, 1.0)],
 )
-def test_keyed_draws_have_their_distribution(draw: object, mean: float, deviation: float) -> None:
+def test_keyed_draws_have_their_distribution(draw: Callable[..., float], mean: float, deviation: float) -> None:
     for name, draws in {
-        "over a": np.array([draw(KEY, i) for i in range(N)]),  # type: ignore[operator]
-        "over b": np.array([draw(KEY, 5, i) for i in range(N)]),  # type: ignore[operator]
-        "over keys": np.array([draw(i, 5) for i in range(N)]),  # type: ignore[operator]
+        "over a": np.array([draw(KEY, i, 0) for i in range(N)]),
+        "over b": np.array([draw(KEY, 5, i) for i in range(N)]),
+        "over keys": np.array([draw(i, 5, 0) for i in range(N)]),
     }.items():
         assert abs(draws.mean() - mean) < 5 * deviation / math.sqrt(N), name
         assert draws.std() == pytest.approx(deviation, rel=0.05), name
@@ -74,37 +83,44 @@ def test_keyed_draws_have_their_distribution(draw: object, mean: float, deviatio
 
 
 def test_keyed_uniforms_are_uniform_throughout() -> None:
-    counts = np.histogram([uniform(KEY, i, j) for i in range(200) for j in range(100)], bins=20, range=(0, 1))[0]
+    drawn = [keyed_uniform(KEY, i, j) for i in range(200) for j in range(100)]
+    counts = np.histogram(drawn, bins=20, range=(0, 1))[0]
     assert ((counts - N / 20) ** 2 / (N / 20)).sum() < 43.8  # chi-square with 19 degrees of freedom, 0.1 %
 
 
-def test_draws_do_not_depend_on_the_order_in_which_they_are_asked_for() -> None:
-    forwards = [exponential(KEY, a, 3) for a in range(50)]
-    backwards = [exponential(KEY, a, 3) for a in reversed(range(50))]
-    assert forwards == backwards[::-1]
+@pytest.mark.parametrize("shape", [0.3, 1.0, 4.0])
+def test_keyed_gamma_draws_have_their_distribution(shape: float) -> None:
+    drawn = [keyed_gamma(KEY, number, 3, shape) for number in range(N)]
+    assert stats.kstest(drawn, stats.gamma(shape).cdf).pvalue > 0.01
 
 
 def test_both_parts_of_an_identity_count() -> None:
-    assert len({mix(KEY, a, b) for a in range(100) for b in range(100)}) == 10_000
-    assert mix(KEY, 1, 2) != mix(KEY, 2, 1)
+    assert len({keyed_mix(KEY, a, b) for a in range(100) for b in range(100)}) == 10_000
+    assert keyed_mix(KEY, 1, 2) != keyed_mix(KEY, 2, 1)
 
 
 def test_keys_of_keys_fit_where_keys_do() -> None:
-    keys = {subkey(KEY, a, b) for a in range(100) for b in range(100)}
+    keys = {keyed_subkey(KEY, a, b) for a in range(100) for b in range(100)}
     assert len(keys) == 10_000
     assert max(keys) == int(np.array(max(keys), np.int64)), "compiled code takes keys of 63 bits"
 
 
-@given(st.integers(0, 2**63 - 1), st.integers(0, 2**40), st.integers(0, 2**40))
-def test_draws_stay_in_range(key: int, a: int, b: int) -> None:
-    assert 0 < uniform(key, a, b) < 1
-    assert 0 < exponential(key, a, b) < 40
-    assert abs(normal(key, a, b)) < 10
-
-
-@given(st.integers(0, 2**63 - 1), st.integers(-(2**40), 2**40), st.integers(0, 3))
-def test_keyed_draws_in_kernels_are_those_of_everybody(key: int, a: int, b: int) -> None:
-    assert keyed_uniform(key, a, b) == uniform(key, a, b)
+@given(
+    key=st.integers(0, 2**63 - 1),
+    a=st.integers(-(2**63), 2**63 - 1),
+    b=st.integers(-(2**40), 2**40),
+    shape=st.sampled_from([0.3, 1.0, 4.0]),
+)
+def test_draws_depend_on_their_identity_alone_and_have_the_bits_of_whole_numbers(
+    key: int, a: int, b: int, shape: float
+) -> None:
+    assert keyed_mix(key, a, b) == oracle.mix(key, a, b)
+    assert keyed_subkey(key, a, b) == oracle.subkey(key, a, b)
+    assert 0 < keyed_uniform(key, a, b) == oracle.uniform(key, a, b) < 1
+    assert 0 < keyed_exponential(key, a, b) == oracle.exponential(key, a, b) < 40
+    assert abs(keyed_normal(key, a, b)) < 10
+    assert keyed_normal(key, a, b) == oracle.normal(key, a, b)
+    assert keyed_gamma(key, a, b, shape) == oracle.gamma(key, a, b, shape)
 
 
 MANY = 40_000
@@ -112,29 +128,22 @@ SIGMA = 0.3
 
 
 @numba.njit
-def compiled_draws(key: int, other: int, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What a service, a jitter and a link take from keyed uniforms, in a loop as compiled code has them."""
-    exponentials, normals, factors = np.empty(len(a)), np.empty(len(a)), np.empty(len(a))
+def compiled_factors(key: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """What a jitter makes of draws, in a loop as compiled code has them."""
+    factors = np.empty(len(a))
     for row in range(len(a)):
-        exponentials[row] = -math.log(keyed_uniform(key, a[row], b[row]))
-        radius = math.sqrt(-2.0 * math.log(keyed_uniform(key, a[row], b[row])))
-        normals[row] = radius * math.cos(2.0 * math.pi * keyed_uniform(other, a[row], b[row]))
-        factors[row] = math.exp(SIGMA * normals[row] - SIGMA * SIGMA / 2)
-    return exponentials, normals, factors
+        factors[row] = math.exp(SIGMA * keyed_normal(key, a[row], b[row]) - SIGMA * SIGMA / 2)
+    return factors
 
 
-@pytest.mark.parametrize("stream", ["service", "jitter"])
-def test_compiled_logarithms_roots_cosines_and_exponentials_have_the_bits_of_python(stream: str) -> None:
+def test_draws_in_loops_of_compiled_code_have_the_bits_of_those_outside() -> None:
     """Compiled and plain engines come to the same bytes because of this."""
-    key, rng = Streams(3).key(stream), np.random.default_rng(5)
+    rng = np.random.default_rng(5)
     publications = np.concatenate([np.arange(MANY // 2), -np.arange(1, MANY // 2 + 1)])  # control messages count down
     places = rng.integers(0, 10_000, MANY) << 16 | rng.integers(0, 3, MANY)
-    exponentials, normals, factors = compiled_draws(key, key ^ 0x5851F42D4C957F2D, publications, places)
-    identities = list(zip(publications.tolist(), places.tolist(), strict=True))
-    drawn = [normal(key, *identity) for identity in identities]
-    assert exponentials.tolist() == [exponential(key, *identity) for identity in identities]
-    assert normals.tolist() == drawn
-    assert factors.tolist() == [math.exp(SIGMA * draw - SIGMA * SIGMA / 2) for draw in drawn]
+    identities = zip(publications.tolist(), places.tolist(), strict=True)
+    drawn = [math.exp(SIGMA * keyed_normal(KEY, *identity) - SIGMA * SIGMA / 2) for identity in identities]
+    assert compiled_factors(KEY, publications, places).tolist() == drawn
 
 
 @numba.njit
@@ -154,13 +163,6 @@ def test_compiled_functions_have_the_bits_of_python_from_the_smallest_draw_to_th
 def test_the_largest_bits_are_a_draw_below_one() -> None:
     """They must not round to 1, which would name a broker beyond the last."""
     key = 2295574122455614247
-    assert mix(key, 0) == 2**64 - 1
-    assert uniform(key, 0) == 1 - 2**-53
-    assert int(uniform(key, 0) * 10) == 9
-
-
-@pytest.mark.parametrize("shape", [0.3, 1.0, 4.0])
-def test_gamma_draws_have_their_distribution_and_are_the_same_bits_compiled(shape: float) -> None:
-    draws = [gamma(KEY, number, 3, shape) for number in range(N)]
-    assert stats.kstest(draws, stats.gamma(shape).cdf).pvalue > 0.01
-    assert [keyed_gamma(KEY, number, 3, shape) for number in range(2000)] == draws[:2000]
+    assert keyed_mix(key, 0, 0) == 2**64 - 1
+    assert keyed_uniform(key, 0, 0) == 1 - 2**-53
+    assert int(keyed_uniform(key, 0, 0) * 10) == 9

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import tiny
+from oracles.draws import uniform
 from oracles.faults import CRASH, CUT, LOSS, MEND, RESTART, SLOW
 from test_against_oracle import (
     GRAIN,
@@ -27,7 +28,6 @@ from test_against_oracle import (
 from test_offloading import KEY, Drawn
 from test_reconfiguration import PAYS, Shuffle
 
-from sim.base.randomness import uniform
 from sim.brokers.control.manager import ReconfigurationSetting
 from sim.brokers.control.offloading import OffloadingSetting
 from sim.brokers.fabric.stations import Server

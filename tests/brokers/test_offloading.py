@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import network as oracle
 from oracles import reconfiguration as places_oracle
+from oracles.draws import subkey, uniform
 from test_against_oracle import (
     GRAIN,
     Case,
@@ -37,7 +38,7 @@ from tiny import run, tables
 
 from sim import plugins
 from sim.base.errors import BrokersimError, ScenarioError
-from sim.base.randomness import Streams, subkey, uniform
+from sim.base.randomness import Streams
 from sim.brokers.control.manager import ReconfigurationSetting
 from sim.brokers.control.offloading import OffloadingSetting
 from sim.brokers.network import Network

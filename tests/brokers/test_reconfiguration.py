@@ -13,6 +13,7 @@ import tiny
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import reconfiguration as oracle
+from oracles.draws import subkey, uniform
 from test_against_oracle import (
     GRAIN,
     Case,
@@ -33,7 +34,6 @@ from test_folded import NOTHING_CONTENDS
 from tiny import run, tables
 
 from sim.base.errors import BrokersimError, ScenarioError
-from sim.base.randomness import subkey, uniform
 from sim.brokers.control.manager import ReconfigurationSetting
 from sim.brokers.control.transition import Stage
 from sim.brokers.network import Network

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny
+from oracles.draws import uniform
 from tiny import run
 
 from sim.base.errors import WorkloadError
-from sim.base.randomness import Streams, uniform
+from sim.base.randomness import Streams
 from sim.brokers.network import Network
 from sim.policies.selection.fixed import LocationSelection
 from sim.policies.selection.similarity import SimilaritySelection

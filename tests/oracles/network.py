@@ -12,7 +12,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from itertools import count, pairwise
 from statistics import fmean, pstdev
 
@@ -732,36 +732,47 @@ class Network:
         return (bound is None or len(waiting) < bound) and (most is None or sum(waiting) + job.size <= most)
 
     def saturated(self, broker: int, seconds: float) -> bool:
-        """Whether more work has come since some moment than the broker could do, by so much that it is no chance: 3 standard errors.
+        """Whether more work has come since some moment than the broker could do, by so much that it is no chance: 3 standard errors."""
+        backlog, error = self.backlogs[broker]
+        return backlog > 1e-9 and (backlog > seconds / 2 or (backlog > seconds / 100 and backlog > error))
+
+    @cached_property
+    def backlogs(self) -> list[tuple[float, float]]:
+        """The work that each broker has left at the end, in seconds, and three standard errors of it.
 
         Work that was refused is taken to be done by servers that are idle.
         """
-        horizon, servers, at = self.setting.horizon, self.setting.servers, self.brokers[broker]
-        jobs = at.jobs[at.anew :]
+        horizon, servers = self.setting.horizon, self.setting.servers
 
-        def idle(start: float, end: float) -> float:
-            busy = sum(max(min(job.done, end) - max(job.taken, start), 0.0) for job in jobs if job.taken is not None)
-            return servers * (end - start) - busy
+        def backlog(at: Broker) -> tuple[float, float]:
+            jobs = at.jobs[at.anew :]
 
-        undone = squares = last = 0.0
-        for job in jobs:
-            undone = max(undone - idle(last, job.arrived), 0.0)
-            last = job.arrived
-            if job.woke and undone < 1e-9:
-                undone = 0.0
-                squares = sum(other.seconds**2 for other in job.beside)
-            squares += job.seconds**2
-            undone += sum(other.seconds for other in jobs if other.refused_for is job)
-        undone = max(undone - idle(last, horizon), 0.0)
-        left = [
-            job.seconds if job.taken is None else job.taken + job.seconds - horizon
-            for job in jobs
-            if job.refused_for is None and job.done == math.inf
-        ]
-        if len(self.brokers[broker].serving) < servers:  # none would have to wait
-            left = []
-        backlog, error = (undone + sum(left)) / servers, 3 * math.sqrt(squares) / servers
-        return backlog > 1e-9 and (backlog > seconds / 2 or (backlog > seconds / 100 and backlog > error))
+            def idle(start: float, end: float) -> float:
+                busy = sum(
+                    max(min(job.done, end) - max(job.taken, start), 0.0) for job in jobs if job.taken is not None
+                )
+                return servers * (end - start) - busy
+
+            undone = squares = last = 0.0
+            for job in jobs:
+                undone = max(undone - idle(last, job.arrived), 0.0)
+                last = job.arrived
+                if job.woke and undone < 1e-9:
+                    undone = 0.0
+                    squares = sum(other.seconds**2 for other in job.beside)
+                squares += job.seconds**2
+                undone += sum(other.seconds for other in jobs if other.refused_for is job)
+            undone = max(undone - idle(last, horizon), 0.0)
+            left = [
+                job.seconds if job.taken is None else job.taken + job.seconds - horizon
+                for job in jobs
+                if job.refused_for is None and job.done == math.inf
+            ]
+            if len(at.serving) < servers:  # none would have to wait
+                left = []
+            return (undone + sum(left)) / servers, 3 * math.sqrt(squares) / servers
+
+        return [backlog(at) for at in self.brokers]
 
     def serve(self, broker: int, job: Job) -> None:
         self.brokers[broker].serving.append(job)

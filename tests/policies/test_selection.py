@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from oracles import selection as oracle
+from oracles.draws import uniform
 from scipy import stats
 
 from sim import plugins
 from sim.base.errors import ScenarioError
-from sim.base.randomness import Streams, uniform
+from sim.base.randomness import Streams
 from sim.overlay.latency import great_circle_km
 from sim.policies.selection.fixed import LocationSelection, StaticSelection
 from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, best_broker

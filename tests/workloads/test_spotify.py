@@ -16,12 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import spotify as oracle
+from oracles.draws import uniform
 from pydantic import ValidationError
 from scipy.stats import spearmanr
 
 from sim.base import memory
 from sim.base.errors import InputError
-from sim.base.randomness import Streams, uniform
+from sim.base.randomness import Streams
 from sim.scenario.model import Scenario
 from sim.simulation import prepare_workload, simulate
 from sim.workloads.format.folder import load_workload

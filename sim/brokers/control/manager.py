@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sim.base.arrays import frozen
 from sim.base.errors import PluginError
-from sim.base.randomness import subkey
+from sim.base.randomness_kernels import keyed_subkey
 from sim.brokers.control.protocol import ReconfigurationProtocol
 from sim.brokers.fabric.clock import CONTROL
 from sim.brokers.fabric.fabric import Fabric
@@ -155,7 +155,7 @@ class Manager:
             round_trips=self._round_trips,
             count_rendezvous=parameters.count_rendezvous,
             constants=parameters.constants,
-            key=subkey(self._setting.key, number),
+            key=keyed_subkey(self._setting.key, number, 0),
         )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sim.base.arrays import Columns
 from sim.base.errors import PluginError
-from sim.base.randomness import subkey
+from sim.base.randomness_kernels import keyed_subkey
 from sim.brokers.control.offloaded_topics import OffloadedTopics
 from sim.brokers.control.protocol import ReconfigurationProtocol
 from sim.brokers.control.trees import TreeControl
@@ -161,7 +161,7 @@ class OffloadingService:
             yield broker, self._problem(broker, indptr, interests.indices[np.repeat(here, sizes)])
 
     def _problem(self, broker: int, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> OffloadingProblem:
-        parameters, key = self._setting.parameters, subkey(self._setting.key, self._period, broker + 1)
+        parameters, key = self._setting.parameters, keyed_subkey(self._setting.key, self._period, broker + 1)
         assert self._rates is not None
         problem = OffloadingProblem.of(indptr, indices, self._rates, 0.0, parameters.tau, key=key)
         # Of 100 % all fit, however fractions are rounded in a sum

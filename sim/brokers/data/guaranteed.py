@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from sim.base.randomness import uniform
+from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.data.carrier import Carrier
 from sim.brokers.data.flights import Flight
 from sim.brokers.data.resent import Resent
@@ -300,7 +300,7 @@ class GuaranteedCarrier(Carrier):
         if (
             transmission is not None
             and transmission.loss
-            and uniform(transmission.key, attempt.identity, link) < transmission.loss
+            and keyed_uniform(transmission.key, attempt.identity, link) < transmission.loss
         ):
             return
         self._clock.at(self._clock.now + self._links.times(here)[there], ARRIVALS, Notice(kept, self._acknowledged))

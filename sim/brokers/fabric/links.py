@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from sim.base.randomness import normal
+from sim.base.randomness_kernels import keyed_normal
 from sim.overlay.pair_times import PairTimes
 
 
@@ -47,7 +47,7 @@ class Links:
             return now + delay
         link = source * len(self.hops) + destination
         sigma = self.jitter
-        time = now + delay * math.exp(sigma * normal(self.key, identity, link) - sigma * sigma / 2)
+        time = now + delay * math.exp(sigma * keyed_normal(self.key, identity, link) - sigma * sigma / 2)
         time = max(time, self.last.get(link, 0.0))
         self.last[link] = time
         return time

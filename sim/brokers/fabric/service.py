@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.base.randomness import exponential, gamma, normal, uniform
+from sim.base.randomness_kernels import keyed_exponential, keyed_gamma, keyed_normal, keyed_uniform
 from sim.brokers.fabric.stations import StationSetting
 
 
@@ -80,16 +80,16 @@ def _factor(setting: StationSetting) -> Callable[[int, int, int], float] | None:
     """The factor of a service time by (key, number of the message, broker and stage), with mean 1; None where it is 1."""
     match setting.service:
         case "exponential":
-            return exponential
+            return keyed_exponential
         case "gamma":
             shape, *_ = spread_of(setting.variation)
-            return lambda key, number, place: gamma(key, number, place, shape) / shape
+            return lambda key, number, place: keyed_gamma(key, number, place, shape) / shape
         case "lognormal":
             _, sigma, variance = spread_of(setting.variation)
-            return lambda key, number, place: math.exp(sigma * normal(key, number, place) - variance / 2)
+            return lambda key, number, place: math.exp(sigma * keyed_normal(key, number, place) - variance / 2)
         case "histogram":
             values, shares = relative_to_mean(*setting.histogram)
-            return lambda key, number, place: values[bisect_right(shares, uniform(key, number, place))]
+            return lambda key, number, place: values[bisect_right(shares, keyed_uniform(key, number, place))]
     return None
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.arrays import Columns, Items
-from sim.base.randomness import uniform
+from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.fabric.clock import ARRIVALS, Clock
 from sim.brokers.fabric.link_windows import LINK_COLUMNS, LinkWindows
 from sim.brokers.fabric.links import Links
@@ -156,7 +156,7 @@ class Transmission:
         message.arrived = first + (last - start)
         if self._links.jitter:
             self._links.last[here * self._brokers + there] = message.arrived
-        if self.loss and uniform(self.key, identity, here * self._brokers + there) < self.loss:
+        if self.loss and keyed_uniform(self.key, identity, here * self._brokers + there) < self.loss:
             line.lost += 1
             return False
         if setting.interface is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sim.base.arrays import Columns, Items
-from sim.base.randomness import uniform
+from sim.base.randomness_kernels import keyed_uniform
 
 KINDS = ("uplink", "tree", "flood")
 UPLINK, TREE, FLOOD = range(len(KINDS))
@@ -38,7 +38,7 @@ class HopTrace:
 
     def traces(self, publication: int) -> bool:
         """Whether the hops of a publication are traced."""
-        return self.share >= 1.0 or uniform(self.key, publication) < self.share
+        return self.share >= 1.0 or keyed_uniform(self.key, publication, 0) < self.share
 
     def add(self, *hop: *_Hop) -> None:
         """Trace one hop: the fields of HOP."""

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.base.randomness import uniform
+from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.fabric.clock import CONNECTIONS, Clock
 from sim.brokers.fabric.outages import Outages
 from sim.overlay.pair_times import PairTimes
@@ -166,7 +166,7 @@ class Reconnection:
             else min(math.ldexp(setting.wait, min(failed, 64)), setting.longest)
         )
         if setting.jitter:
-            wait *= 1.0 - setting.jitter * uniform(self._key, user, int(self._attempts[user]))
+            wait *= 1.0 - setting.jitter * keyed_uniform(self._key, user, int(self._attempts[user]))
         self._failed[user] += 1
         self._plan(user, self._clock.now + wait)
 

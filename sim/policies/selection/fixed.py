@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sim import plugins
 from sim.base.errors import ScenarioError
-from sim.base.randomness import uniform
+from sim.base.randomness_kernels import keyed_uniform
 from sim.policies.selection.kernels import drawn_brokers
 from sim.policies.selection.places import PlaceIndex
 from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionView, SelectionViews
@@ -35,7 +35,7 @@ class StaticSelection:
             return Selection(view.current)
         if self._in_order:
             return Selection(view.user % self._brokers)
-        return Selection(int(uniform(self._key, view.user) * self._brokers))
+        return Selection(int(keyed_uniform(self._key, view.user, 0) * self._brokers))
 
     def select_all(self, views: SelectionViews) -> NDArray[np.int32]:
         users = views.user
@@ -69,7 +69,7 @@ class LocationSelection:
             return Selection(self._places.broker(view.latitude, view.longitude))
         if view.current >= 0:
             return Selection(view.current)
-        return Selection(int(uniform(self._key, view.user) * self._brokers))
+        return Selection(int(keyed_uniform(self._key, view.user, 0) * self._brokers))
 
     def select_all(self, views: SelectionViews) -> NDArray[np.int32]:
         found = np.where(views.current >= 0, views.current, drawn_brokers(views.user, self._key, self._brokers))

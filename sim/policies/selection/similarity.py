@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from sim import plugins
-from sim.base.randomness import uniform
+from sim.base.randomness_kernels import keyed_uniform
 from sim.base.units import Period, Quantity
 from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, ViewArrays, best_broker, best_brokers
 from sim.policies.selection.places import PlaceIndex, clusters
@@ -73,7 +73,7 @@ class SimilaritySelection:
 
     def _draw(self, user: int) -> int:
         """The cluster of a user whose place is unknown: random, but always the same one."""
-        return int(uniform(self._key, user) * len(self._members))
+        return int(keyed_uniform(self._key, user, 0) * len(self._members))
 
     def _know(self, states: BrokerStates) -> None:
         if self._states is None or self._states() is not states:

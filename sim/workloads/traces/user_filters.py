@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
-from sim.base.randomness import Streams, uniform
+from sim.base.randomness import Streams
+from sim.base.randomness_kernels import keyed_uniform
 from sim.workloads.models.location import Visits, merge_checkins, number_cells
 from sim.workloads.traces.checkins import Checkins
 from sim.workloads.traces.layouts import zone_of
@@ -75,8 +76,10 @@ def select_users(
 def sampled(names: Sequence[str], share: float, streams: Streams) -> NDArray[np.bool_]:
     """Which users are in a sample of this share, determined by each user's name alone."""
     key = streams.key("workload.sample")
-    lots = (int.from_bytes(hashlib.blake2s(name.encode(), digest_size=8).digest(), "little") for name in names)
-    return np.fromiter((uniform(key, lot) < share for lot in lots), np.bool_, len(names))
+    lots = (
+        int.from_bytes(hashlib.blake2s(name.encode(), digest_size=8).digest(), "little", signed=True) for name in names
+    )
+    return np.fromiter((keyed_uniform(key, lot, 0) < share for lot in lots), np.bool_, len(names))
 
 
 def present_monthly(checkins: Checkins, months: NDArray[np.int64]) -> NDArray[np.bool_]:
