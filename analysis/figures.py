@@ -12,7 +12,7 @@ from analysis.charts import CHART_ROWS, Figure, axis_title, by_colour, by_dash, 
 from analysis.comparison import by_replication, compare, headline_of, label, texts, variants_of
 from analysis.formatting import number, scale, with_unit
 from analysis.load_maps import load_maps
-from analysis.tables import delay_distribution, failing, load_by_rank, over_time
+from analysis.tables import CONTROL_TRAFFIC, delay_distribution, failing, load_by_rank, over_time
 from analysis.trees import trees
 from sim.experiments.results import Results
 from sim.metrics import METRICS
@@ -22,12 +22,19 @@ def figures(results: Results) -> list[Figure]:
     """All charts of the results, in the order of the report. Charts without data are left out."""
     return [
         *intervals(results, headline_of(results)),
-        *metrics_over_time(results, headline_of(results)),
+        *metrics_over_time(results, _over_time(results)),
         *delays(results),
         *_load(results),
         *load_maps(results),
         *trees(results),
     ]
+
+
+def _over_time(results: Results) -> list[str]:
+    """The metrics over time: the headline, and, where something fails, what faults do to delays, deliveries and control traffic."""
+    struck = any(results.has_table(run, "faults") for run in results.runs["run"])
+    more = ["notification_delay", "delivery_ratio", CONTROL_TRAFFIC.name] if struck else []
+    return list(dict.fromkeys([*headline_of(results), *more]))
 
 
 def intervals(results: Results, metrics: Sequence[str]) -> list[Figure]:
@@ -89,7 +96,7 @@ def metrics_over_time(results: Results, metrics: Sequence[str]) -> list[Figure]:
         rows = table[table["metric"] == name]
         if rows.empty:
             continue
-        metric = METRICS[name]
+        metric = CONTROL_TRAFFIC if name == CONTROL_TRAFFIC.name else METRICS[name]
         factor, unit = scale(metric.unit, rows["mean"].abs().max())
         if metric.windows == "sum":
             unit = "1/h" if unit == "count" else f"{unit}/h"

@@ -25,6 +25,7 @@ from analysis.formatting import number, quantity
 from analysis.headlines import headlines, of_point
 from analysis.hottest import hottest
 from analysis.page import render, section
+from analysis.recovery import fault_tables
 from analysis.replications import precision_said, replications_of, warm_up_said
 from analysis.sweeps.figures import sweep_figures
 from analysis.sweeps.page import point_said, sweep_page
@@ -92,6 +93,7 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None, poin
         headline=[_row(row, replications) for row in compare(one, headline)],
         further=[_row(row, replications) for row in compare(one, further)],
         sections=list(_sections(charts)),
+        faults=fault_tables(one),
         hottest=[(name, table) for name in names for table in hottest(one, name)],
         experiment=list(_experiment(results, number_)),
         workload=list(_workload(workload)),

@@ -10,9 +10,26 @@ import pandas as pd
 from analysis.comparison import variants_of
 from sim.experiments.results import Results
 from sim.experiments.statistics import mean_interval
-from sim.metrics import METRICS
+from sim.metrics import METRICS, Metric
 
 HOUR = 3600.0
+CONTROL_TRAFFIC = Metric(
+    "control_messages", "messages", "control messages between brokers, of all kinds", windows="sum"
+)
+"""All control traffic, as charts show it."""
+_OF_CONTROL = (
+    "subscription_overhead",
+    "handover_messages",
+    "reconfiguration_overhead",
+    "drain_messages",
+    "offload_messages",
+    "fault_messages",
+)
+
+
+def control_messages(series: pd.DataFrame) -> pd.Series:
+    """All control messages in each window of a time series."""
+    return series[[*_OF_CONTROL]].sum(axis=1)
 
 
 def runs_of(results: Results, variant: str) -> list[str]:
@@ -44,13 +61,14 @@ def over_time(results: Results, metrics: Sequence[str], points: int = 300) -> pd
     return pd.DataFrame(rows, columns=columns).astype({"low": np.float64, "high": np.float64})
 
 
+def faults_of(results: Results, run: str) -> pd.DataFrame:
+    """When something fails in a run: columns start, end (s, infinite where it lasts), what, brokers."""
+    return _spans(results.table(run, "faults") if results.has_table(run, "faults") else pd.DataFrame())
+
+
 def failing(results: Results) -> pd.DataFrame:
-    """When something fails: columns start, end (s, infinite where it lasts), what, brokers; empty unless it is the same in all runs."""
-    spans = [
-        _spans(results.table(run, "faults")) if results.has_table(run, "faults") else _spans(pd.DataFrame())
-        for variant in variants_of(results)
-        for run in runs_of(results, variant)
-    ]
+    """What `faults_of` says of all runs; empty unless it is the same in all."""
+    spans = [faults_of(results, run) for variant in variants_of(results) for run in runs_of(results, variant)]
     return spans[0] if spans and all(each.equals(spans[0]) for each in spans) else _spans(pd.DataFrame())
 
 
@@ -87,7 +105,9 @@ def _windows(series: pd.DataFrame, metrics: Sequence[str], points: int) -> pd.Da
     for name in averages:
         merged[name] /= length
     known, found = {str(name): merged[name].to_numpy(np.float64) for name in merged}, []
-    for metric in map(METRICS.__getitem__, metrics):
+    if CONTROL_TRAFFIC.name in metrics:
+        known[CONTROL_TRAFFIC.name] = control_messages(merged).to_numpy(np.float64)
+    for metric in (CONTROL_TRAFFIC if name == CONTROL_TRAFFIC.name else METRICS[name] for name in metrics):
         value = metric.each(known)
         if value is not None:
             per_hour = value / (length / HOUR) if metric.windows == "sum" else value
