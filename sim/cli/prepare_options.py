@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from sim.workloads.traces.follow_tables import Preset
     from sim.workloads.traces.layouts import Layout
 
-Inputs = Annotated[list[str], argument("INPUT…", "Files, plain or compressed (gzip, bzip2, xz, zstd), or patterns.")]
+Inputs = Annotated[
+    list[str], argument("INPUT…", "Files, plain or compressed (gzip, bzip2, xz, zstd), folders of them, or patterns.")
+]
 Out = Annotated[Path, option("WORKLOAD", "The folder to write; a workload already there is replaced.")]
 Append = Annotated[
     bool,

@@ -15,7 +15,7 @@ from sim.base.randomness import Streams
 from sim.workloads.traces import event_pipeline, follow_pipeline, pipeline
 from sim.workloads.traces.checkins import BOXES
 from sim.workloads.traces.follow_tables import PRESETS, FollowTable, free_trace
-from sim.workloads.traces.layouts import CSV, FOURSQUARE, FOURSQUARE_PLACES, GOWALLA, TSV, Layout, lay_over
+from sim.workloads.traces.layouts import CSV, FOURSQUARE, FOURSQUARE_PLACES, GOWALLA, JSONL, TSV, Layout, lay_over
 from sim.workloads.traces.session import partitioned
 from sim.workloads.traces.shelves import Shelf
 from sim.workloads.traces.spark_tasks import file_in_tasks
@@ -335,6 +335,70 @@ SIZES = [
     "3\u2028",
     "x",
 ]
+
+
+VALUES = [
+    *("7", "7.0", "-1.50", "1e5", "1E+2", "-0", "0", "01", "1.", ".5", "+1", "NaN", "Infinity", "9" * 30, "9" * 1200),
+    *(
+        '"Ann"',
+        '"7"',
+        '""',
+        '" "',
+        '"caf\u00e9"',
+        r'"\u00e9\n\/"',
+        r'"\ud800"',
+        r'"\ud83d\ude00"',
+        r'"\q"',
+        '"tab\t"',
+        "'x'",
+    ),
+    *("null", "true", "false", "[1, 2]", '{"a": {"b": "c"}}', "{}", '"[1]"', '"true"', "nul", "", "[" * 30 + "]" * 30),
+]
+OBJECTS = [
+    *("", "{}", "[]", "7", '"x"', "{", '{"user": 1}{"user": 2}', '{"user": 1},{"user": 2}', '[{"user": 1}]', "null"),
+    *(
+        '\x0b{"user": 1}',
+        '{"user": 1}\x0c',
+        '{"user": 1}\u2028',
+        '{"user": 1,}',
+        '{"user": 1} x',
+        '{"user": 1, "user": "b"}',
+    ),
+    *(
+        r'{"\u0075ser": "escaped"}',
+        "{'user': 1}",
+        "{user: 1}",
+        '{"user": 1 /* why */}',
+        '{"USER": "capital"}',
+        '{"user"}',
+    ),
+]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_json_lines_are_judged_alike(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    layout = lay_over(JSONL, columns="user=user,time=ts,latitude=lat,longitude=lon", time_formats=["iso", "epoch"])
+
+    def line() -> str:
+        if rng.random() < 0.15:
+            return rng.choice(OBJECTS)
+        times = [f'"{time}"' for time in TIMES[:9]]
+        numbers = ["40.5", '"-74.25"', "9", "1e1"]
+        usual = rng.random() < 0.6
+        values = [rng.choice(some if usual else VALUES) for some in (VALUES[:25], times, numbers, numbers)]
+        pairs = [
+            f'"{key}"{rng.choice([":", " : "])}{value}'
+            for key, value in zip(("user", "ts", "lat", "lon"), values, strict=True)
+        ]
+        rng.shuffle(pairs)
+        return "{" + ", ".join(pairs[: rng.choice([4, 4, 4, 3])]) + "}" + rng.choice(["", "", " ", "\r"])
+
+    lines = [line().encode() for _ in range(1500)]
+    lines[7] = b'{"user": "\xff"}'
+    (tmp_path / "rows").write_bytes(b"\xef\xbb\xbf" * seed + b"\n".join(lines))
+    with open_workshop(spark, [[tmp_path / "rows"]], tmp_path / "w", "UTC", 5, lambda *_: None) as shop:
+        assert_judged_alike(shop, pipeline._table(shop, layout, None, pipeline.CheckinOptions()))
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -9,15 +9,21 @@ import lzma
 import os
 import random
 import re
+import socket
 import tracemalloc
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
 from sim.base.errors import WorkloadError
 from sim.workloads.traces.sources import Source, find_sources, link_sources, readable
+from sim.workloads.traces.spark_tasks import unseen
 from sim.workloads.traces.workshop import check_room, folder_beside
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture
@@ -64,12 +70,16 @@ def test_a_file_whose_name_holds_the_signs_of_a_pattern_is_found(folder: Path) -
         (["a.tvs"], "a.tvs: no such file, did you mean '{folder}/a.tsv'?"),
         (["nowhere/a.tsv"], "nowhere/a.tsv: no such file"),
         (["*.csv"], r"*.csv: no file matches this pattern"),
-        (["2010"], "2010: a folder; name its files, or a pattern such as '{folder}/2010/*.gz'"),
+        (["nothing"], "nothing: a folder without files of data"),
+        (["delta"], "delta: a table of Delta, some of whose files may not count; export it as Parquet"),
         (["empty"], "empty: the file is empty"),
     ],
 )
 def test_what_is_no_input_is_told_in_one_sentence(folder: Path, inputs: list[str], message: str) -> None:
     (folder / "empty").touch()
+    (folder / "delta" / "_delta_log").mkdir(parents=True)
+    (folder / "nothing").mkdir()
+    (folder / "nothing" / "_SUCCESS").write_text("x")
     with pytest.raises(WorkloadError) as raised:
         find_sources([str(folder / name) for name in inputs])
     assert message.format(folder=folder) in str(raised.value)
@@ -115,6 +125,42 @@ def zstd(data: bytes) -> bytes:
 
 
 PACKED = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zst": zstd}
+
+
+def test_a_folder_stands_for_its_part_files(tmp_path: Path) -> None:
+    parts = (
+        "day=1/part-00001",
+        "day=1/part-00000",
+        "day=2/part-00000",
+        "_SUCCESS",
+        "day=1/.part-00000.crc",
+        "_temporary/0/p",
+    )
+    for part in parts:
+        (tmp_path / part).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / part).write_text(part)
+    wanted = ["day=1/part-00000", "day=1/part-00001", "day=2/part-00000"]
+    assert names(find_sources([tmp_path])) == wanted
+    assert names(find_sources([f"file://{tmp_path}/day%3D1/part-00000"])) == ["part-00000"]
+
+
+@pytest.mark.parametrize(
+    "url", ["s3a://bucket/rows", "hdfs://host/rows", "https://host/a.csv", "jdbc:mysql:x", "file://host/a"]
+)
+def test_a_place_that_is_no_file_is_told_with_what_to_do(url: str) -> None:
+    with pytest.raises(WorkloadError) as raised:
+        find_sources([url])
+    assert str(raised.value).startswith(f"{url}: only files are read, by paths or file:///… that all machines see")
+
+
+def test_a_machine_that_does_not_see_the_files_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "seen.tsv").write_text("x\n")
+    known = {str(tmp_path / "seen.tsv"): 2}
+    assert unseen(spark, known, tmp_path) is None
+    assert (
+        unseen(spark, known | {"/elsewhere.tsv": 7}, tmp_path) == f"{socket.gethostname()} does not see /elsewhere.tsv"
+    )
+    assert "does not see" in str(unseen(spark, dict.fromkeys(known, 3), tmp_path))
 
 
 @pytest.mark.parametrize("codec", PACKED)

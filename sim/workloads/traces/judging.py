@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from sim.files.parquet import arrow, strings
 from sim.workloads.traces.fields import Fields, text_fields
+from sim.workloads.traces.json_fields import json_fields
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.ranges import Lines, Range, lines_of
 from sim.workloads.traces.shelves import Piece, PieceWriter, RowFault
@@ -42,7 +43,7 @@ Rules = Callable[[Fields], Judged]
 
 def beyond_kernels(layout: Layout) -> str | None:
     """The part of a layout that only Spark can read; None where kernels can read all of it."""
-    if layout.kind != "text":
+    if layout.kind == "parquet":
         return f"files in the format {layout.name} are not read by Arrow kernels"
     if pattern := uncovered(layout):
         return f"times in the format '{pattern}' are not read by Arrow kernels"
@@ -74,7 +75,10 @@ class RangeJudge:
         wanted = {
             field: columns[field] if isinstance(columns, Mapping) else field for field in self.used if field in columns
         }
-        fields = text_fields(lines, self.layout, names, wanted)
+        if self.layout.kind == "jsonl":
+            fields = json_fields(lines, self.layout, wanted)
+        else:
+            fields = text_fields(lines, self.layout, names, wanted)
         judged = self.rules(fields)
         fault = np.full(len(lines), -1, np.int8)
         for number, mask in reversed([*enumerate(judged.faults.values())]):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from sim.base.errors import WorkloadError, nearest
 from sim.files.compression import COMPRESSIONS, Damaged, archive, codec_of, first_bytes, pieces
 from sim.files.hashing import sha256
 
 Inputs = Sequence[str | os.PathLike[str]]
-"""Files and patterns."""
+"""Files, folders and patterns."""
 
 _PARQUET = b"PAR1"
 _UNPACKED = "-unpacked"
@@ -41,9 +43,10 @@ class Source:
 
 
 def find_sources(inputs: Inputs) -> list[Source]:
-    """The files matching names and patterns (`*`, `?`, `[…]`, `**`): inputs in the given order, the matches of each sorted.
+    """The files matching names and patterns (`*`, `?`, `[…]`, `**`) or in folders: inputs in the given order, those of each sorted.
 
-    A file named twice counts once. Raises WorkloadError where one is missing, empty or a folder, or a pattern matches none.
+    A name may be a URL of a file. A file named twice counts once. Raises WorkloadError where one is missing or empty, or of another
+    place, or a pattern matches none.
     """
     [sources] = find_groups([inputs])
     return sources
@@ -73,10 +76,13 @@ def named_apart(groups: Sequence[Sequence[Source]]) -> list[list[Source]]:
 
 def _expand(text: str) -> list[Path]:
     path = Path(text)
+    if (url := re.match(r"([A-Za-z][A-Za-z0-9+.-]+):(//)?", text)) and not path.exists():
+        path = _local(text, url[1].lower(), bool(url[2]))
+        text = str(path)
     if path.is_file():
         return [path]
     if path.is_dir():
-        raise WorkloadError(f"{text}: a folder; name its files, or a pattern such as '{path / '*.gz'}'")
+        return _parts(path)
     if glob.has_magic(text):
         found = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - pathlib refuses patterns of whole paths
         matches = [match for match in map(Path, found) if match.is_file()]
@@ -88,6 +94,33 @@ def _expand(text: str) -> list[Path]:
     near = nearest(path.name, (entry.name for entry in path.parent.iterdir())) if path.parent.is_dir() else None
     hint = f", did you mean '{path.with_name(near)}'?" if near else ""
     raise WorkloadError(f"{text}: no such file{hint}")
+
+
+def _local(url: str, scheme: str, slashes: bool) -> Path:
+    """The path that a URL names. Raises WorkloadError where it is of another place than the file system."""
+    if scheme == "file":
+        found = urlsplit(url)
+        if found.netloc in ("", "localhost"):
+            return Path(unquote(found.path))
+    if slashes or scheme in ("jdbc", "file"):
+        raise WorkloadError(
+            f"{url}: only files are read, by paths or file:///… that all machines see; export or copy it to such a folder first"
+        )
+    return Path(url)
+
+
+def _parts(folder: Path) -> list[Path]:
+    """The files in a folder and those below, by name; what Spark and others begin with "_" or "." is no data."""
+    for table, sign in (("Delta", "_delta_log"), ("Iceberg", "metadata/*.metadata.json"), ("Hudi", ".hoodie")):
+        if next(folder.glob(sign), None) is not None:
+            raise WorkloadError(
+                f"{folder}: a table of {table}, some of whose files may not count; export it as Parquet"
+            )
+    below = ((path, path.relative_to(folder).parts) for path in sorted(folder.rglob("*")))
+    found = [path for path, parts in below if path.is_file() and not any(part[0] in "._" for part in parts)]
+    if not found:
+        raise WorkloadError(f"{folder}: a folder without files of data")
+    return found
 
 
 def _source(path: Path) -> Source:

@@ -5,8 +5,10 @@ The code goes to the executors with each job, so that machines need Python with 
 
 from __future__ import annotations
 
+import os
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -62,6 +64,24 @@ def file_in_tasks(
         found = judged.mapInArrow(file, "piece binary").collect()
     pieces = [Piece(**pickle.loads(row["piece"])) for row in found]  # noqa: S301 - from our own executors
     return sorted(pieces, key=lambda piece: (piece.source, piece.start))
+
+
+def unseen(spark: sql.SparkSession, files: Mapping[str, int], folder: Path) -> str | None:
+    """What a machine of the cluster does not see of these files, by their sizes (bytes), or of a folder; None if all see it all."""
+    token = folder / "seen"
+    token.write_text("by the command\n")
+
+    def look(_: int) -> list[str]:
+        paths = [Path(path) for path in files]
+        missing = [str(path) for path in paths if not path.exists() or path.stat().st_size != files[str(path)]]
+        if not (token.exists() and os.access(folder, os.W_OK)):
+            missing.append(str(folder.parent))
+        return [f"{socket.gethostname()} does not see {path}" for path in missing[:1]]
+
+    tasks = 2 * spark.sparkContext.defaultParallelism
+    with _shipped():
+        found = spark.sparkContext.parallelize(range(tasks), tasks).flatMap(look).collect()
+    return min(found, default=None)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ from sim.workloads.traces.rows import names_in
 from sim.workloads.traces.session import how_far, partitioned, watched
 from sim.workloads.traces.shelves import Piece, Shelf
 from sim.workloads.traces.sources import Inputs, Source, find_groups, link_sources, original
-from sim.workloads.traces.spark_tasks import file_in_tasks, judge_in_tasks
+from sim.workloads.traces.spark_tasks import file_in_tasks, judge_in_tasks, unseen
 from sim.workloads.traces.strays import warn_of_strays
 from sim.workloads.traces.time_kernels import example_of
 from sim.workloads.traces.times import Window, example_time, iso
@@ -245,8 +245,8 @@ def open_workshop(
 
     Without a Spark session it works in this process. When `appending`, the rows that are kept in `out` are there too.
 
-    Removes leftovers of killed processes. Raises WorkloadError where an input is missing, empty or damaged, or `out` contains
-    something else.
+    Removes leftovers of killed processes. Raises WorkloadError where an input is missing, empty or damaged, `out` contains
+    something else, or a machine of the cluster does not see them.
     """
     out = out.resolve()
     check_room(out)
@@ -255,6 +255,13 @@ def open_workshop(
         appending = replace(appending, kept=read_kept(out, appending.made))
         joined = join_groups(appending, found)
     with folder_beside(out) as folder, _blaming(spark, [source for group in found for source in group]):
+        if spark is not None and not str(spark.sparkContext.master).startswith("local"):
+            files = {str(source.path): source.bytes for group in found for source in group}
+            if (missing := unseen(spark, files, folder)) is not None:
+                raise WorkloadError(
+                    f"{missing}: all machines of a cluster read the files and write beside the workload, so both are to be on storage "
+                    "that they share, at the same paths"
+                )
         yield Workshop(spark, folder, out, joined, progress, time_zone, partitions, appending)
 
 
