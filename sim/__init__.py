@@ -16,9 +16,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sim.api.beginning import copy_scenario, list_scenarios, new_scenario
     from sim.api.comparisons import best, check_exports, compare
+    from sim.api.diagnosis import doctor
     from sim.api.pages import demo, report, reproduce
     from sim.api.problems import solve_offloading, solve_overlay, solve_reconfiguration
+    from sim.api.reference import explain, scenario_keys
     from sim.api.results import load_results
     from sim.api.runs import run
     from sim.api.scenarios import Scenario, example, load_scenario, plan, results_folder
@@ -36,8 +39,11 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOME = {
+    "sim.api.beginning": ("copy_scenario", "list_scenarios", "new_scenario"),
     "sim.api.comparisons": ("best", "check_exports", "compare"),
     "sim.api.pages": ("demo", "report", "reproduce"),
+    "sim.api.diagnosis": ("doctor",),
+    "sim.api.reference": ("explain", "scenario_keys"),
     "sim.api.results": ("load_results",),
     "sim.api.runs": ("run",),
     "sim.api.problems": ("solve_offloading", "solve_overlay", "solve_reconfiguration"),
@@ -67,16 +73,21 @@ __all__ = [
     "capacity",
     "check_exports",
     "compare",
+    "copy_scenario",
     "demo",
     "describe",
+    "doctor",
     "example",
+    "explain",
     "export",
     "generate",
     "generate_checkins",
     "json_schema",
+    "list_scenarios",
     "load_results",
     "load_scenario",
     "load_workload",
+    "new_scenario",
     "orphans",
     "plan",
     "prepare_checkins",
@@ -86,6 +97,7 @@ __all__ = [
     "reproduce",
     "results_folder",
     "run",
+    "scenario_keys",
     "solve_offloading",
     "solve_overlay",
     "solve_reconfiguration",

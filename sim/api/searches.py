@@ -184,7 +184,7 @@ def capacity(
         scenario: a scenario file, or its content; without a sweep.
         vary: the key whose value to search for, such as "network.brokers".
         until: the limit to meet, such as "notification_delay_p99 < 200ms".
-        start: the smallest value to try, in the key's unit.
+        start: the smallest value to try, in the key's unit; durations may be text such as "10ms".
         stop: the largest value to try; 1,024 times the smallest by default.
         step: the distance between neighbouring values; 1 by default, less where the key takes fractions and the range is short.
         largest: search for the largest value instead.
@@ -222,8 +222,9 @@ def capacity(
         say(f"{vary} = {question.text(tried.value)}: {limit} {tried.verdict}{reason}")
 
     with _bench("capacity", scenario, variant, overrides, workload, out, options, [until]) as bench:
-        between = capacities.values(str(start), *texts, integer=bench.is_integer(vary))
-        question = CapacityQuestion(vary, limit, between, largest, confidence, max_replications, bench.unit_of(vary))
+        unit = bench.unit_of(vary)
+        between = capacities.values(str(start), *texts, integer=bench.is_integer(vary), unit=unit)
+        question = CapacityQuestion(vary, limit, between, largest, confidence, max_replications, unit)
         found = capacities.capacity_of(bench, question, tell)
         return FoundCapacity(bench.experiment.title, bench.variant, bench.store.folder, question, found)
 

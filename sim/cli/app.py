@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from sim.api.interruption import Interrupted
 from sim.base.errors import InputError
 from sim.cli import (
+    beginning,
     best,
     capacity,
     compare,
@@ -64,7 +65,6 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     cls=_Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
@@ -96,6 +96,9 @@ solve.command()(solve_reconfiguration.reconfiguration)
 solve.command()(solve_offloading.offloading)
 
 app.command()(demo.demo)
+app.command()(beginning.new)
+app.add_typer(beginning.scenarios_app, name="scenarios")
+app.command()(beginning.explain)
 app.add_typer(prepare.app, name="prepare")
 app.command(cls=generate.Generate, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(
     generate.generate
@@ -115,6 +118,7 @@ app.command(cls=listing("Papers", reproduce.papers))(reproduce.reproduce)
 app.command()(scenario.validate)
 app.command()(scenario.schema)
 app.command()(scenario.policies)
+app.command()(beginning.doctor)
 
 
 def main() -> None:

@@ -50,6 +50,7 @@ def capacity(
     replications are added until the confidence interval of the metric's mean is on one side of the limit. Runs that are already in
     the results folder are not repeated. Exit status 1 if the limit holds at no value.
     """
+    overrides.check(scenario)
     say = terminal.speaker(quiet)
     found = sim.capacity(
         scenario,

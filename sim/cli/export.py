@@ -37,7 +37,7 @@ def export(
         raise InputError(f"--graphml: expected a file to write, '{graphml}' is a folder")
     if not os.path.isdir(graphml.parent):
         raise InputError(f"--graphml: no such folder: {graphml.parent}")
-    graph = sim.export(scenario, variant, replication, topic, from_, overrides.workload, overrides.set_ or ())
+    graph = sim.export(scenario, variant, replication, topic, from_, overrides.workload, overrides.texts)
     sim.write_graphml(graph, graphml)
     what = "overlay" if topic is None else f"tree of {topic}"
     print(f"{graphml}: {what}, {graph.number_of_nodes():,} nodes, {graph.number_of_edges():,} edges")

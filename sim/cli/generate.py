@@ -13,11 +13,12 @@ import typer
 from typer.core import TyperCommand
 
 import sim
+from sim.api.reference import described_parameters
 from sim.base.errors import InputError
 from sim.base.naming import Raw
 from sim.cli import terminal
 from sim.cli.options import argument, option
-from sim.cli.parameters import described, options, parameters, settings
+from sim.cli.parameters import options, parameters, settings
 
 DISTRIBUTIONS = {
     "interests_per_user": "topics that a user wants, at the start",
@@ -57,7 +58,7 @@ class Generate(TyperCommand):
                         f"--{key.replace('_', '-')} VALUE",
                         f"{text} [{f'default: {default}; ' if default else ''}{allowed}]",
                     )
-                    for key, allowed, default, text in described(plugins.load("workload", kind).Parameters)
+                    for key, allowed, default, text in described_parameters(plugins.load("workload", kind).Parameters)
                 ]
             )
 

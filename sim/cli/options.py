@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 import sim
+from sim.base.errors import InputError
 from sim.experiments.options import RunOptions, declared
 
 if TYPE_CHECKING:
@@ -50,16 +51,38 @@ class Overrides:
         "Override a key, such as network.brokers=200; variant.NAME.KEY=VALUE for one variant. May be repeated.",
         None,
     )
+    seed: int | None = declared("N", "Override the seed of all random draws.", None, min=0)
+    replications: int | None = declared("N", "Override the number of replications.", None, min=1)
     workload: Path | None = declared("DIR", "A workload folder, instead of the one named in the scenario.", None)
 
     @property
     def given(self) -> Raw:
         """The overrides as arguments of functions of `sim`."""
-        return {"overrides": self.set_ or (), "workload": self.workload}
+        return {"overrides": self.texts, "workload": self.workload}
+
+    @property
+    def texts(self) -> list[str]:
+        """The overrides of keys; the options of their own come last, and so win."""
+        own = {"seed": self.seed, "replications": self.replications}
+        return [*(self.set_ or ()), *(f"{key}={value}" for key, value in own.items() if value is not None)]
+
+    def check(self, scenario: Path) -> None:
+        """Raise InputError where there is no such file or workload, with the command that writes one."""
+        if not scenario.exists():
+            raise InputError(
+                f"{scenario}: no such file; brokersim new {scenario} writes a scenario to begin with, brokersim scenarios lists "
+                "those that are shipped"
+            )
+        if self.workload is not None and not self.workload.is_dir():
+            raise InputError(
+                f"--workload {self.workload}: no such folder; brokersim generate KIND --out {self.workload} or brokersim prepare "
+                "writes one"
+            )
 
     def load(self, scenario: Path, *more: str) -> Experiment:
         """Load the scenario with these and more overrides."""
-        return sim.load_scenario(scenario, [*(self.set_ or ()), *more], self.workload)
+        self.check(scenario)
+        return sim.load_scenario(scenario, [*self.texts, *more], self.workload)
 
 
 EVERY_RUN_OPTION = tuple(one.name for one in fields(RunOptions))

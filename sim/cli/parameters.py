@@ -1,15 +1,13 @@
-"""Parameters of plug-ins on the command line: their descriptions, and the given values."""
+"""Parameters of plug-ins given on the command line."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 # Any: parameters of whichever plug-in is asked for.
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sim.base.errors import InputError, cut
-from sim.base.naming import Raw
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -21,24 +19,6 @@ class Given(NamedTuple):
     key: str
     text: str
     given: str
-
-
-class Described(NamedTuple):
-    """The description of a parameter: `default` is "" where there is none, and `kind` is what is allowed."""
-
-    key: str
-    kind: str
-    default: str
-    text: str
-
-
-def described(model: type[BaseModel]) -> Iterator[Described]:
-    """All parameters of a model."""
-    for key, field in model.model_json_schema()["properties"].items():
-        optional = field.get("default", "") is None
-        default = _default(field) if "default" in field and not optional else ""
-        kind = _type(field) + (", optional" if optional else "" if default else ", required")
-        yield Described(key, kind, default, " ".join(field.get("description", "").split()))
 
 
 def settings(texts: Sequence[str]) -> list[Given]:
@@ -83,33 +63,3 @@ def parameters(model: type[BaseModel], given: Sequence[Given]) -> Any:
             for keys, text in problems(error, model)
         ]
         raise InputError("\n".join(found)) from None
-
-
-def _default(field: Raw) -> str:
-    from sim.base.units import format_duration, parse_duration
-
-    value = field["default"]
-    if field.get("x-unit") == "s" and parse_duration(text := format_duration(value)) == value:
-        value = text
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _type(field: Raw) -> str:
-    if field.get("x-unit") == "s":
-        return "duration in s"
-    if field.get("format") == "path":
-        return "file"
-    if field.get("type") == "object":
-        return "table"
-    if "enum" in field:
-        return " | ".join(json.dumps(value) for value in field["enum"])
-    if "anyOf" in field:
-        return " or ".join(_type(option) for option in field["anyOf"] if option != {"type": "null"})
-    if "prefixItems" in field:
-        return f"[{'; '.join(map(_type, field['prefixItems']))}]"
-    if field.get("type") == "array":
-        return f"list of {_type(field['items'])}"
-    limits = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
-    bounds = [f"{text} {field[key]}" for key, text in limits.items() if key in field]
-    unit = f" in {field['x-unit']}" if "x-unit" in field else ""
-    return ", ".join([field.get("type", "any value") + unit, *bounds])

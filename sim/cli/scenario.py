@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import sim
+from sim.api.reference import described_parameters
 from sim.cli import terminal
 from sim.cli.options import Overrides, ScenarioFile, grouped, option
-from sim.cli.parameters import described
 
 if TYPE_CHECKING:
     from sim.scenario.model import Precision
@@ -80,7 +80,7 @@ def _plugin(group: str, name: str) -> Iterator[str]:
     found = plugins.load(group, name)
     yield f'  kind = "{name}"' if group != "metric" else f"  {name} ({METRICS[name].unit}): {METRICS[name].description}"
     yield from _paragraph((inspect.getdoc(found) or "").split("\n\n")[0], 4)
-    for key, kind, default, text in described(found.Parameters):
+    for key, kind, default, text in described_parameters(found.Parameters):
         yield f"    {key}{f' = {default}' if default else ''} ({kind})"
         yield from _paragraph(text, 8)
 

@@ -45,6 +45,7 @@ def tune(
     replications if it is certainly worse than the best. The same command resumes an interrupted search, and a larger number of
     trials continues it. Exit status 1 if no point meets the limits.
     """
+    overrides.check(scenario)
     say = terminal.speaker(quiet)
     found = sim.tune(
         scenario,

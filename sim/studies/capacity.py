@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Literal
 
 from sim.base.errors import InputError
-from sim.base.units import parse_fraction
+from sim.base.units import parse_duration, parse_fraction
 from sim.experiments.outcomes import clock
 from sim.experiments.statistics import Interval, mean_interval
 from sim.scenario.expressions import Limit, Value
@@ -179,14 +179,18 @@ def _judge(question: CapacityQuestion, value: Value, measure: Measure) -> Tried:
     return Tried(value, interval, "undecided")
 
 
-def values(first: str, last: str | None = None, step: str | None = None, *, integer: bool = True) -> SearchRange:
+def values(
+    first: str, last: str | None = None, step: str | None = None, *, integer: bool = True, unit: str = ""
+) -> SearchRange:
     """The range as typed; `last` is 1,024 times the first by default. Raises InputError where a value is not a number.
 
     The step is 1 by default. Unless only integers are allowed, it is 0.1, 0.01, … for short ranges: at most a hundredth of the
-    range, or of the first value if the last is not given.
+    range, or of the first value if the last is not given. Where `unit` is that of a duration, values may have one, such as "10ms".
     """
     read = {
-        name: _read(name, text) for name, text in (("from", first), ("to", last), ("step", step)) if text is not None
+        name: _read(name, text, unit)
+        for name, text in (("from", first), ("to", last), ("step", step))
+        if text is not None
     }
     if integer and (wrong := next((name for name, value in read.items() if value.denominator > 1), None)):
         raise InputError(f"--{wrong} {_show(read[wrong])}: expected an integer, as the key is one")
@@ -231,8 +235,10 @@ def capacity_sentences(question: CapacityQuestion, found: CapacityAnswer) -> lis
     return said
 
 
-def _read(name: str, text: str) -> Fraction:
+def _read(name: str, text: str, unit: str) -> Fraction:
     try:
+        if unit == "s" and text.strip()[-1:].isalpha():
+            return Fraction(str(parse_duration(text)))
         return parse_fraction(text)
     except ValueError as error:
         raise InputError(f"--{name}: {error}") from None

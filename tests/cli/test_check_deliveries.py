@@ -124,7 +124,7 @@ def plain(made: Workload) -> Workload:
         ),
         (world(), ", resample_users = true", (), "check.toml: variant base: workload.resample_users draws users other"),
         (world(), "", ("--set", "workload.kind=poisson"), "variant base: a workload of kind 'poisson' is synthetic"),
-        (world(), "", ("--workload", "x"), "workload.path: no such folder (got 'x')"),
+        (world(), "", ("--workload", "x"), "--workload x: no such folder; brokersim generate"),
     ],
 )
 def test_what_cannot_be_checked_is_told_before_it_is_run(

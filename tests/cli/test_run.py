@@ -172,9 +172,16 @@ def test_an_interrupted_run_says_how_to_go_on(brokersim: Brokersim, monkeypatch:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["none.toml"], "none.toml: cannot be read: No such file or directory"),
+        (
+            ["none.toml"],
+            "none.toml: no such file; brokersim new none.toml writes a scenario to begin with, brokersim scenarios lists those that "
+            "are shipped",
+        ),
         (["."], ".: cannot be read: Is a directory"),
-        (["tiny.toml", "--workload", "w"], "--workload w: workload.path: no such folder (got 'w')"),
+        (
+            ["tiny.toml", "--workload", "w"],
+            "--workload w: no such folder; brokersim generate KIND --out w or brokersim prepare writes one",
+        ),
         (
             ["tiny.toml", "--workload", "empty"],
             "empty: not a workload folder, or an unfinished one (it has no manifest.json)",

@@ -54,9 +54,7 @@ def test_a_valid_sweep_is_told_so(brokersim: Brokersim, tmp_path: Path) -> None:
 
 def test_all_mistakes_are_one_message(brokersim: Brokersim, tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(BAD)
-    keys = (
-        "brokers, geometry, latency, links, clients, reconnect, delay_until, hop_cost, join, control_count, data_plane"
-    )
+    keys = "brokers, geometry, latency, links, clients, reconnect, delivery, delay_until, hop_cost, join, control_count, data_plane"
     assert brokersim("validate", "s.toml") == (
         2,
         "",
@@ -100,8 +98,8 @@ def test_help(brokersim: Brokersim) -> None:
     )
     listed = [line.split()[0] for line in out.partition("Commands:\n")[2].splitlines() if line.startswith("  ")]
     assert listed == [
-        "demo", "generate", "describe", "plan", "run", "report", "compare", "best", "export", "prune", "tune", "capacity",
-        "reproduce", "validate", "schema", "policies", "prepare", "solve",
+        "demo", "new", "explain", "generate", "describe", "plan", "run", "report", "compare", "best", "export", "prune", "tune",
+        "capacity", "reproduce", "validate", "schema", "policies", "doctor", "scenarios", "prepare", "solve",
     ]  # fmt: skip
 
 
