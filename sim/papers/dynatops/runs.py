@@ -25,7 +25,8 @@ from sim.workloads.models.location import visit_shares, visits_of
 
 USERS, DAYS, CELLS = 40_000, 92, (4, 10, 20, 50)
 """The location model: users, days, and the cells of a cluster."""
-POISSON_USERS, HOURS = 50_000, 100
+POISSON_USERS, TOPICS, MODE, HOURS, WARM_UP = 50_000, 1000, 10, 100, 10
+"""The Poisson model: users, topics, topics of a mode, and hours, the first of which are the warm-up."""
 RATES = (0.025, 0.05, 0.1, 0.2)
 """Changes per user and hour; the paper names 0.025 and 0.1."""
 PATTERNS = {
@@ -35,10 +36,15 @@ PATTERNS = {
     "multimodal, redrawn": ("multimodal", "redraw"),
 }
 """Pattern and kind of change by the name of the point."""
+FULL_POISSON = {"workload.users": POISSON_USERS, "workload.topics": TOPICS}
+"""Sizes that do not shrink: a pattern without modes has no density that a smaller one would keep."""
 PUBLICATION_RATES = (1, 3, 10, 30)
 BROKERS = (3, 5, 10, 20)
 """Brokers of a cluster in the Poisson model."""
-FREE_DAYS, FREE_HOURS = (2, 7, 14, 28), (5, 10, 20, 40)
+FREE_DAYS, FREE_HOURS = (2, 7, 14, 28), (5, 10, 20, 30)
+"""T_free, which fits at least three times into the horizon after the warm-up."""
+LAND, SMALLEST_LAND, CITIES = (20, 60), (10, 12), 50
+"""The land (degrees north and east) of full size, the smallest one, and the cities on it."""
 SIZES = {"brokers": ((10, 100), (100, 100), (1000, 100)), "topics": ((100, 50), (100, 500), (100, 5000))}
 """Brokers and topics of the points of figure 10 and table II, by the quantity varied."""
 REPLICATIONS = 3
@@ -48,46 +54,50 @@ PUBLICATIONS = 1000
 TIMES, STAYS = (1, 2, 3, 5, 10, 20, 50), (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 7.0, 14.0, 30.0)
 """Visits to a cell, and days, at which the curves of figure 5 are shown."""
 PAPER_SHARES = {
+    "checkins_per_user": 3000 / 40,
     "visits_per_user": 450 / 40,
     "pairs_per_user": 160 / 40,
     "single_visits": 1 / 3,
     "stays_under_day": 0.5,
     "stays_over_week": 0.1,
 }
-"""Published figures of the paper's trace: 450 thousand visits, 160 thousand pairs, 40 thousand users."""
+"""Published figures of the paper's trace: 3 million check-ins, 450 thousand visits, 160 thousand pairs, 40 thousand users."""
 
 
 def sweeps(setting: SweepSetting) -> Iterator[PaperSweep | Computed]:
     """All that the page shows, by the folders of its runs."""
     folder = setting.scenarios / "dynatops"
-    location, poisson = _location(setting), _poisson(setting)
-    yield Computed("fig-5", "dynatops/fig-5.toml", f"{setting.scale}", partial(_visits, folder / "fig-5.toml", setting))
+    land, poisson, week = _land(setting), _modes(setting), f"{DAYS}d"
+    location = {**land, "workload.horizon": week}
+    path = folder / "fig-5.toml"
+    yield Computed("fig-5", "dynatops/fig-5.toml", f"{setting.scale}", partial(_visits, path, setting))
     points = [PaperPoint(f"c = {c}", {"c": c}, _clusters(c)) for c in CELLS]
     yield _sweep("fig-6abf", points, location)
     yield _sweep("fig-6cde", [PaperPoint("c = 10", {}, {})], location)
-    rates = thinned(RATES, setting.scale)
-    yield _sweep("fig-7", [PaperPoint(f"rate {r:g}", {"rate": r}, {"workload.change_rate": r}) for r in rates], poisson)
+    rates, hours = thinned(RATES, setting.scale), round(setting.lasting(HOURS, WARM_UP + 24))
+    spent = {"workload.horizon": f"{hours}h"}
     points = [
-        PaperPoint(name, {"pattern": name}, {"workload.pattern": pattern, "workload.change": change})
+        PaperPoint(f"rate {r:g}", {"rate": r, "measured": hours - WARM_UP}, {"workload.change_rate": r}) for r in rates
+    ]
+    yield _sweep("fig-7", points, poisson | spent)
+    points = [
+        PaperPoint(name, {"pattern": name}, {"workload.pattern": pattern, "workload.change": change, **sizes})
         for name, (pattern, change) in PATTERNS.items()
+        for sizes in [poisson if pattern == "multimodal" else FULL_POISSON]
     ]
-    yield _sweep("fig-8", points, poisson)
-    days = thinned(FREE_DAYS, setting.scale)
-    yield _sweep(
-        "fig-9ab", [PaperPoint(f"{d} d", {"days": d}, {"reconfiguration.period": f"{d}d"}) for d in days], location
-    )
-    points = [
-        PaperPoint(f"{h} h", {"hours": h}, _periods(h, ("ours: lsap-sweep",)))
-        for h in thinned(FREE_HOURS, setting.scale)
-    ]
-    yield _sweep("fig-9cd", points, poisson)
-    yield _sweep("clusters", [PaperPoint(f"c = {c}", {"c": c}, _clusters(c)) for c in BROKERS], poisson)
-    yield _sweep("flooding", [PaperPoint("0.1", {}, {})], poisson)
+    hours = round(setting.lasting(HOURS, WARM_UP + 14))
+    yield _sweep("fig-8", points, {"workload.horizon": f"{hours}h"})
+    points = [PaperPoint(f"{d} d", {"days": d}, {"reconfiguration.period": f"{d}d"}) for d in FREE_DAYS]
+    yield _sweep("fig-9ab", points, location)
+    points = [PaperPoint(f"{h} h", {"hours": h}, _periods(h, ("ours: lsap-sweep",))) for h in FREE_HOURS]
+    yield _sweep("fig-9cd", points, {**poisson, "workload.horizon": f"{HOURS}h"})
+    yield _sweep("clusters", [PaperPoint(f"c = {c}", {"c": c}, _clusters(c)) for c in BROKERS], poisson | spent)
+    yield _sweep("flooding", [PaperPoint("0.1", {}, {})], poisson | spent)
     points = [
         PaperPoint(f"{rate:g} an hour", {"publications": rate}, {"workload.publication_rate": rate})
         for rate in thinned(PUBLICATION_RATES, setting.scale)
     ]
-    yield _sweep("publication-rate", points, poisson)
+    yield _sweep("publication-rate", points, poisson | spent)
     for section, patterns in (("fig-10", ("uniform", "multimodal")), ("table-2", ("multimodal",))):
         path, scale = folder / f"{section}.toml", f"{setting.scale}"
         table = partial(_savings, path, setting, patterns)
@@ -98,14 +108,24 @@ def _sweep(section: str, points: Sequence[PaperPoint], keys: Raw) -> PaperSweep:
     return PaperSweep(section, f"dynatops/{section}.toml", tuple(points), REPLICATIONS, keys)
 
 
-def _location(setting: SweepSetting) -> Raw:
-    days = setting.lasting(DAYS, 4 * 7)
-    return {"workload.users": setting.sized(USERS), "workload.horizon": f"{days:.0f}d"}
+def _land(setting: SweepSetting) -> Raw:
+    """Users, and land and cities in proportion, so that a cell has as many users as at full size, down to the smallest land."""
+    (north, east), (least_north, least_east) = LAND, SMALLEST_LAND
+    share = max(setting.scale, least_north * least_east / (north * east))
+    height = north if share >= least_east / east else least_north
+    width = max(least_east, round(north * east * share / height))
+    box = [30.0, -126.0, 30.0 + height, -126.0 + width]
+    return {
+        "workload.users": setting.sized(USERS),
+        "workload.box": box,
+        "workload.cities": round(CITIES * height * width / (north * east)),
+    }
 
 
-def _poisson(setting: SweepSetting) -> Raw:
-    hours = setting.lasting(HOURS, 24)
-    return {"workload.users": setting.sized(POISSON_USERS), "workload.horizon": f"{hours:.0f}h"}
+def _modes(setting: SweepSetting) -> Raw:
+    """Users and topics in proportion, so that as many users of a mode are in a cluster as at full size."""
+    modes = max(2, round(TOPICS / MODE * setting.scale))
+    return {"workload.users": setting.sized(POISSON_USERS), "workload.topics": modes * MODE}
 
 
 def _clusters(size: int) -> Raw:
@@ -120,15 +140,18 @@ def _periods(hours: float, variants: Sequence[str]) -> Raw:
 def _visits(path: Path, setting: SweepSetting) -> pd.DataFrame:
     """How often users return and how long they stay: shares of the workload, and the paper's published figures of its trace."""
     rows: list[Raw] = []
-    users = setting.sized(USERS)
-    scenario = load_scenario(path, (f"workload.users={users}",)).base
+    land = _land(setting)
+    users = land["workload.users"]
+    scenario = load_scenario(path, [f"{key}={value}" for key, value in land.items()]).base
     for replication in range(REPLICATIONS):
-        visits = visits_of(prepare_workload(scenario, replication, None))
+        workload = prepare_workload(scenario, replication, None)
+        visits = visits_of(workload)
         shares = visit_shares(visits)
         ours = {"variant": "mobility generator", "replication": replication, "seed": scenario.seed}
         rows.append(
             {
                 **ours,
+                "checkins_per_user": len(workload.publications) / users,
                 "visits_per_user": shares.visits / users,
                 "pairs_per_user": shares.pairs / users,
                 "single_visits": shares.single_visits,

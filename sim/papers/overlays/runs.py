@@ -29,20 +29,23 @@ REAL = {
     "CiaoDVD": ("trusts.txt", ",", 0),
 }
 """Files of real interests (a user, a topic, and more on each line): name, delimiter, lines of header."""
+QUICK = 0.1
+"""From this scale on, sections with claims have all points, nodes, topics and subscriptions of the paper, and fewer replications."""
 HOURS = (0.5, 1, 2, 3, 4, 6, 8, 10)
 
 
 def sweeps(setting: SweepSetting) -> Iterator[PaperSweep]:
     """All that the page shows, section by section."""
     scale = setting.scale
-    nodes = [n for n in range(100, 1001, 100) if n <= max(1000 * scale, 200)]
+    tiny = scale if scale < QUICK else 1.0
+    nodes = [n for n in range(100, 1001, 100) if n <= max(1000 * tiny, 200)]
     yield _figure("fig-1a", "nodes", [(n, 100, 10) for n in nodes], setting)
-    yield _figure("fig-1b", "topics", [(100, t, 20) for t in thinned(range(100, 501, 100), scale)], setting)
-    yield _figure("fig-2", "subscriptions", [(100, 100, s) for s in thinned(range(10, 51, 10), scale)], setting)
+    yield _figure("fig-1b", "topics", [(100, t, 20) for t in thinned(range(100, 501, 100), tiny)], setting)
+    yield _figure("fig-2", "subscriptions", [(100, 100, s) for s in thinned(range(10, 51, 10), tiny)], setting)
     yield PaperSweep("examples", "overlays/examples.toml", tuple(_examples(setting.scenarios / "overlays")), 1)
-    users = setting.sized(1000)
+    users = setting.sized(1000) if tiny < 1 else 1000
     points = [PaperPoint(reading, {"reading": reading}, _model(reading)) for reading in READINGS]
-    yield PaperSweep("k-sweep", "overlays/k-sweep.toml", tuple(points), setting.replications(10), _users(users))
+    yield PaperSweep("k-sweep", "overlays/k-sweep.toml", tuple(points), _replications(setting, 10), _users(users))
     yield _real(setting)
     users = setting.sized(200)
     points = [PaperPoint(f"{h} h", {"hours": h}, {"horizon": f"{h}h"}) for h in thinned(HOURS, scale)]
@@ -61,7 +64,12 @@ def _figure(section: str, column: str, points: Sequence[tuple[int, int, int]], s
             sizes = _users(nodes) | {"workload.topics": topics, "workload.per_user": each}
             name, values = f"{value} {column}, {reading}", {column: value, "reading": reading}
             found.append(PaperPoint(name, values, sizes | _model(reading)))
-    return PaperSweep(section, "overlays/interests.toml", tuple(found), setting.replications(20))
+    return PaperSweep(section, "overlays/interests.toml", tuple(found), _replications(setting, 20))
+
+
+def _replications(setting: SweepSetting, full: int) -> int:
+    """The scaled number of replications, enough for confidence intervals in a quick look."""
+    return max(setting.replications(full), 5 if setting.scale >= QUICK else 2)
 
 
 def _users(users: int) -> Raw:
