@@ -99,7 +99,7 @@ class SparkOptions:
             raise InputError("--conf, --executor-memory: have no effect with --engine in-process, which uses no Spark")
         conf = read_conf(self.conf or ())
         with progress_lines(quiet) as progress:
-            if self.engine == "in-process":
+            if self.engine == "in-process" or all(layout.kind == "log" for layout in layouts):
                 yield None, {"partitions": self.partitions, "progress": progress}
                 return
             progress(f"starting Spark ({self.master})", "")

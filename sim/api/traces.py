@@ -14,7 +14,7 @@ from sim.workloads.format.workload import Workload
 from sim.workloads.traces.checkins import BOXES, Box, check_layouts
 from sim.workloads.traces.event_pipeline import EventOptions
 from sim.workloads.traces.event_pipeline import prepare_events as events_prepared
-from sim.workloads.traces.events import EVENT_LAYOUTS, action_words, needed_fields
+from sim.workloads.traces.events import EVENT_LAYOUTS, GRAMMAR_OF, action_words, needed_fields
 from sim.workloads.traces.follow_pipeline import FollowOptions
 from sim.workloads.traces.follow_pipeline import prepare_follows as follows_prepared
 from sim.workloads.traces.follow_tables import PRESETS, Trace, free_trace, preset_trace
@@ -121,7 +121,7 @@ def prepare_events(
     layout: LayoutOptions = _PLAIN,
     actions: str | None = None,
     sessions: Literal["clean", "persistent"] = "clean",
-    filters: Literal["exact", "mqtt", "nats"] = "exact",
+    filters: Literal["exact", "mqtt", "nats"] | None = None,
     size: int = 100,
     span: TimeSpan = _ALL_TIMES,
     append: bool = False,
@@ -140,7 +140,8 @@ def prepare_events(
         layout: delimiter, header, quotes, formats of times and time zone, where they differ from the format's.
         actions: the log's words for the actions, "publish=PUB,deliver=OUT"; by default the actions' names.
         sessions: whether subscriptions end with their session ("clean") or are restored in the next one ("persistent").
-        filters: which wildcards subscriptions have: none ("exact"), those of MQTT (+, #), or those of NATS (*, >).
+        filters: which wildcards subscriptions have: none ("exact"), those of MQTT (+, #), or those of NATS (*, >); by default
+            as the format has them, exact for files of tables.
         size: the size of a publication, in bytes, where the log has none.
         span: use only rows of this time.
         append: keep the rows beside the workload, so that files of another day can join it by the same call.
@@ -168,7 +169,8 @@ def prepare_events(
     fields = choose_layout(format, EVENT_LAYOUTS, sources, columns, layout)
     fields.require("events", needed_fields(fields))
     words = action_words(actions)
-    chosen = EventOptions(span.micros(fields.time_zone), size, words, sessions == "persistent", filters, append=append)
+    grammar = filters or GRAMMAR_OF.get(fields.name, "exact")
+    chosen = EventOptions(span.micros(fields.time_zone), size, words, sessions == "persistent", grammar, append=append)
     with spark.started(sources, [fields], not progress) as (session, more):
         return events_prepared(session, [source.path for source in sources], folder, fields, chosen, **more)
 

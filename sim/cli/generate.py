@@ -154,6 +154,7 @@ def _tables(summary: Raw) -> Iterator[tuple[str, Sequence[str], Iterable[Sequenc
         yield "How users move", ("", "share"), [(words, _percent(shares[key])) for words, key in named.items()]
     if rows:
         left = {f"quarantined: {reason.replace('_', ' ')}": count for reason, count in rows["quarantined"].items()}
+        left |= {f"left out: {reason}": count for reason, count in rows.get("left_out", {}).items()}
         shown = [
             (words, f"{count:,}", _percent(count, rows["read"]))
             for words, count in {"kept": rows["kept"], **left}.items()

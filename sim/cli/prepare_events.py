@@ -51,13 +51,13 @@ def events(
         ),
     ] = "clean",
     filters: Annotated[
-        Literal["exact", "mqtt", "nats"],
+        Literal["exact", "mqtt", "nats"] | None,
         option(
             "",
             "Wildcards in subscriptions, which count for all topics that they match: none (exact), those of MQTT (+, #), or "
-            "those of NATS (*, >).",
+            "those of NATS (*, >). [default: by the format, exact for files of tables]",
         ),
-    ] = "exact",
+    ] = None,
     size: Annotated[int, option("", "Size of a publication, in bytes, where the log has none.", min=0)] = 100,
     span: TimeSpan,
     append: options.Append = False,
@@ -91,7 +91,7 @@ def events(
     typer.echo(
         f"{out}: {options.rows_said(workload)}; {len(workload.users) - groups:,} clients, {shared}{len(workload.topics):,} topics, "
         f"{len(workload.sessions):,} sessions, {subscriptions:,} subscriptions, {len(workload.publications):,} publications, "
-        f"{len(workload.deliveries):,} deliveries{_unmatched(workload, filters)}"
+        f"{len(workload.deliveries):,} deliveries{_unmatched(workload, str(workload.generator['filters']))}"
     )
 
 

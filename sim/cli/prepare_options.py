@@ -49,5 +49,7 @@ def rows_said(workload: Workload) -> str:
     from sim.workloads.traces.quarantine import describe_reasons
 
     rows = workload.rows or {}
-    counts = f"{rows['read']:,} rows read, {rows['kept']:,} kept, {rows['read'] - rows['kept']:,} quarantined"
-    return f"{counts} ({reasons})" if (reasons := describe_reasons(rows)) else counts
+    quarantined, left_out = rows.get("quarantined", {}), rows.get("left_out", {})
+    counts = f"{rows['read']:,} rows read, {rows['kept']:,} kept, {sum(quarantined.values()):,} quarantined"
+    said = f"{counts} ({reasons})" if (reasons := describe_reasons(quarantined)) else counts
+    return f"{said}, {sum(left_out.values()):,} left out ({describe_reasons(left_out)})" if left_out else said

@@ -80,8 +80,8 @@ def test_subscriptions_that_match_nothing_and_a_stray_time_are_told(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "--format (mqtt) or --columns is needed to know the fields of the files"),
-        (("--format", "mqt"), "--format: unknown layout 'mqt', did you mean 'mqtt'? (allowed: csv, jsonl, mqtt, parquet, tsv)"),
+        ((), "--format (mqtt, mosquitto, emqx, nats, tshark) or --columns is needed to know the fields of the files"),
+        (("--format", "mqt"), "--format: unknown layout 'mqt', did you mean 'mqtt'? (allowed: csv, emqx, jsonl, mosquitto,"),
         (("--columns", "time,action,topic"), "--columns time,action,topic: no client (events need time, action, client, topic)"),
         ((*OPTIONS, "--actions", "pub=x"), "--actions: unknown action 'pub', did you mean 'publish'?"),
         ((*OPTIONS, "--from", "monday"), "--from 'monday': expected an ISO date or time"),

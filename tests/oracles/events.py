@@ -21,6 +21,8 @@ class Row(NamedTuple):
     topic: str | None = None
     size: int = 0
     publisher: str | None = None
+    clean: int | None = None
+    expiry: int | None = None
 
 
 @dataclass
@@ -204,21 +206,32 @@ def _to_groups(story, groups, members, filters):
 
 def _states(rows, order, persistent):
     """Each row that has an effect, with who is connected and who holds which filters after it."""
+    forever = float("inf")
     connected: set[str] = set()
     held: dict[str, set[str]] = {}
+    keeps: dict[str, float] = {}  # s
+    left: dict[str, int] = {}
     for place in order:
         row = rows[place]
         mine = held.setdefault(row.client, set())
+        keep = keeps.setdefault(row.client, forever if persistent else 0)
+        away = row.micros - left.get(row.client, 0)
+        if row.action in ("connect", "subscribe") and row.client not in connected and away > keep * 1_000_000:
+            mine.clear()
         if row.action == "connect":
-            if not persistent:
+            if row.clean == 1 or (row.client in connected and keep == 0):
                 mine.clear()
             connected.add(row.client)
+            keeps[row.client] = {None: forever if persistent else 0, 0: forever, 1: 0}[row.clean]
+            if row.expiry is not None:
+                keeps[row.client] = forever if row.expiry == 2**32 - 1 else row.expiry
         elif row.action == "disconnect":
             if row.client not in connected:
                 continue
-            if not persistent:
+            if keep == 0:
                 mine.clear()
             connected.discard(row.client)
+            left[row.client] = row.micros
         elif row.action == "subscribe":
             if row.client in connected and row.topic in mine:
                 continue

@@ -54,6 +54,8 @@ def log(rows: list[Row]) -> tuple[EventLog, list[int]]:
             column(control, lambda row: CONTROL.index(row.action), np.int8),
             column(control, lambda row: user[row.client], np.int32),
             column(control, lambda row: topic[row.topic], np.int32),
+            column(control, lambda row: -1 if row.clean is None else row.clean, np.int8),
+            column(control, lambda row: -1 if row.expiry is None else row.expiry, np.int64),
         ),
         EventPublications(
             column(published, lambda row: row.micros, np.int64),
@@ -108,7 +110,10 @@ def rows(draw: st.DrawFn, names: list[str]) -> list[Row]:
         else:
             what = draw(st.sampled_from(names)) if action.endswith("subscribe") else None
         publisher = draw(client | st.none()) if action == "deliver" else None
-        made.append(Row(draw(time), action, who, what, draw(st.integers(0, 9)), publisher))
+        connects = action == "connect" and draw(st.booleans())
+        clean = draw(st.sampled_from([0, 1, None])) if connects else None
+        expiry = draw(st.sampled_from([0, 1, 2**32 - 1, None])) if connects else None
+        made.append(Row(draw(time), action, who, what, draw(st.integers(0, 9)), publisher, clean, expiry))
     return made
 
 
@@ -170,6 +175,24 @@ def test_a_client_that_connects_again_begins_a_new_session() -> None:
         assert effect.all()
         assert list(zip(*(c.tolist() for c in vars(workload.sessions).values()), strict=True)) == [(0, 0, 4), (0, 4, 5)]
         assert workload.subscription_events.action.tolist() == left
+
+
+def test_what_a_connect_says_of_its_session_decides() -> None:
+    """A clean one ends with it, another one is restored until it expires, and a clean start forgets what was held."""
+    for begun, again, left in (
+        ((1, None), (None, None), [1, -1]),
+        ((0, None), (None, None), [1, -1, 1]),
+        ((None, 3), (None, None), [1, -1, 1]),
+        ((None, 2), (None, None), [1, -1]),
+        ((1, 3), (0, None), [1, -1, 1]),
+        ((0, None), (1, None), [1, -1]),
+    ):
+        read = [Row(time * 1_000_000, *row) for time, *row in NIGHT]
+        read[0] = read[0]._replace(clean=begun[0], expiry=begun[1])
+        read[4] = read[4]._replace(clean=again[0], expiry=again[1])
+        workload, _ = event_workload(log(read)[0])
+        assert workload is not None
+        assert workload.subscription_events.action.tolist() == left, (begun, again)
 
 
 def test_overlapping_filters_hold_a_topic_until_the_last_of_them_goes() -> None:

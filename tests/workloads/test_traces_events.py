@@ -172,6 +172,50 @@ def test_json_lines_and_parquet_tell_the_same_with_words_of_their_own(spark: Spa
     assert [row[:2] for row in quarantined(tmp_path / "parquet")] == [("in.parquet", 4)]
 
 
+FLAGGED = """\
+{"t": 0, "a": "connect", "c": "w", "clean": false, "expiry": 5}
+{"t": 1, "a": "subscribe", "c": "w", "topic": "jobs", "g": "crew", "q": 1}
+{"t": 2, "a": "publish", "c": "p", "topic": "jobs", "q": 1, "retain": true}
+{"t": 3, "a": "deliver", "c": "w", "topic": "jobs", "q": "1", "retain": "0"}
+{"t": 3, "a": "deliver", "c": "w", "topic": "jobs", "q": 0, "retain": 1}
+{"t": 4, "a": "disconnect", "c": "w"}
+{"t": 8, "a": "connect", "c": "w", "clean": "False"}
+{"t": 9, "a": "publish", "c": "p", "topic": "jobs", "q": 3}
+{"t": 9, "a": "publish", "c": "p", "topic": "jobs", "retain": "yes"}
+{"t": 9, "a": "connect", "c": "p", "expiry": -1}
+{"t": 9, "a": "disconnect", "c": "w"}
+"""
+
+
+def test_what_a_log_says_of_sessions_groups_and_messages(spark: SparkSession, tmp_path: Path) -> None:
+    """A deliver row of a retained message is not due; others are counted, and connects decide what is kept; text says the same."""
+    (tmp_path / "in.jsonl").write_text(FLAGGED)
+    names = "time=t,action=a,client=c,topic,group=g,qos=q,retain,clean,expiry"
+    json_lines = lay_over(JSONL, columns=names, time_formats=["epoch"])
+    rows = [json.loads(line) for line in FLAGGED.splitlines()]
+    keys = ["t", "a", "c", "topic", "g", "q", "retain", "clean", "expiry"]
+    text = [",".join(str(row.get(key, "")) for key in keys) for row in rows]
+    (tmp_path / "in.csv").write_text("\n".join([",".join(keys), *text]))
+    for source, layout in (
+        ("in.jsonl", json_lines),
+        ("in.csv", lay_over(CSV, columns=names, header=True, time_formats=["epoch"])),
+    ):
+        workload = prepare_events(spark, [tmp_path / source], tmp_path / "w", layout)
+        assert workload.rows == {"read": 11, "kept": 7, "quarantined": {"unparsable": 3, "retained": 1}}
+        users = workload.users.names.to_pylist()
+        assert users == ["p", "w", "$share/crew/jobs"]
+        events = workload.subscription_events
+        changes = zip(events.time.tolist(), events.user.tolist(), events.action.tolist(), strict=True)
+        assert list(changes) == [(1, 2, 1), (4, 2, -1), (8, 2, 1), (9, 2, -1)]
+        assert workload.deliveries.subscriber.tolist() == [2]
+        assert workload.generator["seen"] == {
+            "connect": {"clean": {"0": 2}},
+            "subscribe": {"qos": {"1": 1}},
+            "publish": {"qos": {"1": 1}, "retain": {"1": 1}},
+            "deliver": {"qos": {"1": 1}, "retain": {"0": 1}},
+        }
+
+
 def test_words_for_actions() -> None:
     assert action_words() == ACTIONS
     assert action_words("connect=CONN, PUBLISH = Pub,publish=P") == {

@@ -13,12 +13,18 @@ CONNECT, SUBSCRIBE, UNSUBSCRIBE, DISCONNECT = range(4)
 
 
 class LogRows(NamedTuple):
-    """The rows of a log in order: `pair` is the (client, topic filter), those of client c are `indptr[c]` to `indptr[c + 1]`."""
+    """The rows of a log in order: `pair` is the (client, topic filter), those of client c are `indptr[c]` to `indptr[c + 1]`.
 
+    For connects, `fresh` says whether earlier subscriptions end, and `keeps` how long those of this session outlive it (µs).
+    """
+
+    micros: NDArray[np.int64]
     action: NDArray[np.int8]
     client: NDArray[np.int32]
     pair: NDArray[np.int64]
     indptr: NDArray[np.int64]
+    fresh: NDArray[np.bool_]
+    keeps: NDArray[np.int64]
 
 
 class Followed(NamedTuple):
@@ -49,15 +55,18 @@ def _note(changes: ChangesOfLog, count: int, row: int, pair: int, action: int) -
 
 
 @kernel
-def follow_sessions(rows: LogRows, persistent: bool, found: Followed, changes: ChangesOfLog) -> tuple[int, int]:
+def follow_sessions(rows: LogRows, kept: int, found: Followed, changes: ChangesOfLog) -> tuple[int, int]:
     """Process the rows in order; returns the number of sessions and of changes, which are only counted if there is no room for them.
 
-    `found.effect` is made false for rows that change nothing.
+    `kept` is how long subscriptions outlive sessions that begin without a connect (µs). `found.effect` is made false for rows that
+    change nothing.
     """
-    action, client, pair, indptr = rows
+    micros, action, client, pair, indptr, fresh, keeps = rows
     effect, began, ended = found
     held = np.zeros(indptr[-1], np.bool_)
     session = np.full(indptr.size - 1, -1, np.int64)
+    keep = np.full(indptr.size - 1, kept, np.int64)  # of each client's latest session
+    left = np.zeros(indptr.size - 1, np.int64)
     sessions = count = 0
     for row in range(action.size):
         what, who = action[row], client[row]
@@ -73,12 +82,18 @@ def follow_sessions(rows: LogRows, persistent: bool, found: Followed, changes: C
         if what == DISCONNECT or (what == CONNECT and opened):
             ended[session[who]] = row
             session[who] = -1
-            if not (persistent and what == CONNECT):
+            left[who] = micros[row]
+            stays = keep[who] > 0 and not (what == CONNECT and fresh[row])
+            if not (stays and what == CONNECT):
                 for p in range(first, stop):
                     if held[p]:
-                        held[p] = persistent
+                        held[p] = stays
                         count = _note(changes, count, row, p, -1)
         if what == CONNECT or (what == SUBSCRIBE and not opened):
+            if not opened and ((what == CONNECT and fresh[row]) or micros[row] - left[who] > keep[who]):
+                held[first:stop] = False
+            if what == CONNECT:
+                keep[who] = keeps[row]
             began[sessions], ended[sessions] = row, -1
             session[who] = sessions
             sessions += 1

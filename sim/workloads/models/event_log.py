@@ -31,19 +31,24 @@ from sim.workloads.models.event_kernels import SUBSCRIBE, UNSUBSCRIBE, ChangesOf
 from sim.workloads.models.shared_subscriptions import OwnChanges, TopicTimes, receiving_groups, shared_filter
 
 SECOND = 1_000_000  # µs
+NO_EXPIRY = 2**32 - 1  # s; a session that never expires, by MQTT 5.0, section 3.1.2.11.2
+_NEVER = 2**62  # µs
 
 
 @dataclass(frozen=True)
 class Control(ColumnTable):
     """Connects, subscribes, unsubscribes and disconnects in the order in which they happened.
 
-    `micros` is the time in µs since 1970, UTC; `action` one of `event_kernels`; `topic` -1 where the action has none.
+    `micros` is the time in µs since 1970, UTC; `action` one of `event_kernels`; `topic` -1 where the action has none. `clean` (0 or 1)
+    and `expiry` (s) are those of connects, -1 where they are not known.
     """
 
     micros: NDArray[np.int64]
     action: NDArray[np.int8]
     client: NDArray[np.int32]
     topic: NDArray[np.int32]
+    clean: NDArray[np.int8]
+    expiry: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -83,9 +88,9 @@ def event_workload(
     """The workload, and which rows of `log.control` have an effect; None where no row at all is left.
 
     Users and topics are those that occur. Subscriptions end with the session or, if `persistent`, are resumed with the client's
-    next one. A subscription to a filter, in the grammar of that name (`GRAMMARS`), is one to every topic that it matches. A shared
-    subscription is a user of its name, which subscribes while any client does that shares it, and has the deliveries to them.
-    `about` are further fields of the workload.
+    next one; where connects are `clean` or have an `expiry`, that decides. A subscription to a filter, in the grammar of that name
+    (`GRAMMARS`), is one to every topic that it matches. A shared subscription is a user of its name, which subscribes while any client
+    does that shares it, and has the deliveries to them. `about` are further fields of the workload.
     """
     log, shares = _shares_of(log)
     control, published, delivered = log.control, log.published, log.delivered
@@ -269,12 +274,15 @@ def _follow(control: Control, clients: int, persistent: bool) -> tuple[NDArray[n
     pair = np.full(rows, -1, np.int64)
     pair[changing] = inverse
     indptr = np.searchsorted(pairs >> 32, np.arange(clients + 1))
-    read = LogRows(control.action, control.client, pair, indptr)
+    kept = _NEVER if persistent else 0
+    keeps = np.where(control.clean < 0, kept, np.where(control.clean == 1, 0, _NEVER))
+    keeps = np.where(control.expiry < 0, keeps, np.where(control.expiry >= NO_EXPIRY, _NEVER, control.expiry * SECOND))
+    read = LogRows(control.micros, control.action, control.client, pair, indptr, control.clean == 1, keeps)
     found = Followed(np.ones(rows, np.bool_), np.empty(rows, np.int64), np.empty(rows, np.int64))
 
     def follow(room: int) -> tuple[int, ChangesOfLog, int]:
         out = ChangesOfLog(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int8))
-        sessions, changes = follow_sessions(read, persistent, found, out)
+        sessions, changes = follow_sessions(read, kept, found, out)
         return sessions, out, changes
 
     sessions, (row, which, action), _ = follow(follow(0)[2])

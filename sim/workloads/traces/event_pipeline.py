@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sim.base.errors import WorkloadError
 from sim.spark import sql
 from sim.workloads.format.workload import Workload
 from sim.workloads.models.event_log import event_workload
 from sim.workloads.traces import events as stages
 from sim.workloads.traces.event_kernels import EventRules
 from sim.workloads.traces.layouts import Layout
+from sim.workloads.traces.readers.broker_lines import LogReader
+from sim.workloads.traces.readers.emqx import EmqxReader
+from sim.workloads.traces.readers.mosquitto import MosquittoReader
+from sim.workloads.traces.readers.nats import NatsReader
+from sim.workloads.traces.readers.tshark import TsharkReader
 from sim.workloads.traces.rows import read_rows
 from sim.workloads.traces.sources import Inputs
 from sim.workloads.traces.workshop import TraceOptions, TraceProgress, TraceTable, open_workshop
+
+READERS: dict[str, Callable[[], LogReader]] = {
+    "mosquitto": MosquittoReader,
+    "emqx": EmqxReader,
+    "nats": NatsReader,
+    "tshark": TsharkReader,
+}
+"""The readers of layouts that are logs, by their names."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +62,15 @@ def prepare_events(
     """
     layout.require("events", stages.needed_fields(layout))
     options = options or EventOptions()
+    if layout.kind == "log" and options.append:
+        raise WorkloadError(
+            f"--append: has no effect with --format {layout.name}, which is read as a whole; name all its files"
+        )
     appending = options.appending("events", {"layout": layout.parameters()}, (True,))
     with open_workshop(spark, [inputs], out, layout.time_zone, partitions, progress, appending) as shop:
         shelf = shop.judge(_table(layout, options), "events")
         progress("following sessions", "")
-        log, row = stages.load_events(shelf)
+        log, row, seen = stages.load_events(shelf, layout)
         shop.warn_of_strays([table.micros for table in (log.control, log.published, log.delivered)], "events")
         generator = {
             "name": "events",
@@ -62,6 +80,7 @@ def prepare_events(
             "sessions": "persistent" if options.persistent else "clean",
             "filters": options.filters,
             "size": options.size,
+            **({"seen": seen} if seen else {}),
         }
         workload, effect = event_workload(
             log, persistent=options.persistent, filters=options.filters, generator=generator
@@ -82,4 +101,5 @@ def _table(layout: Layout, options: EventOptions) -> TraceTable:
         return stages.judge_events(rows, layout, options.words, options.window, options.size)
 
     rules = EventRules(layout, options.words, options.window, options.size)
-    return TraceTable(layout, used, rules, expressions, stages.EVENT_EXPECTED)
+    reader = READERS[layout.name]() if layout.kind == "log" else None
+    return TraceTable(layout, used, rules, expressions, stages.EVENT_EXPECTED, reader=reader)

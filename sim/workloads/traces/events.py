@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from sim.base.arrays import Columns
 from sim.base.errors import WorkloadError, unknown
+from sim.base.naming import Raw
 from sim.spark import F, sql
 from sim.workloads.models.event_kernels import CONNECT, DISCONNECT, SUBSCRIBE, UNSUBSCRIBE
-from sim.workloads.models.event_log import Control, Delivered, EventLog, EventPublications
+from sim.workloads.models.event_log import NO_EXPIRY, SECOND, Control, Delivered, EventLog, EventPublications
 from sim.workloads.traces.layouts import Layout
+from sim.workloads.traces.readers.broker_lines import LogEvent
 from sim.workloads.traces.rows import found, named, with_texts
 from sim.workloads.traces.shelves import Shelf
 from sim.workloads.traces.times import Window, outside, parse_time, time_text
@@ -37,12 +39,32 @@ DECODED_MQTT = Layout(
     time_formats=("epoch",),
     text="MQTT packets decoded from a capture",
 )
-EVENT_LAYOUTS = {DECODED_MQTT.name: DECODED_MQTT}
+_LOGS = (
+    ("mosquitto", ("epoch", "iso"), "Mosquitto's log, with log_type all"),
+    ("emqx", ("iso", "epoch-ms"), "traces of EMQX 5, or its log at level debug, as JSON or text"),
+    (
+        "nats",
+        ("iso",),
+        "a NATS server's trace (-DV), answers of /connz, and advisories on connections",
+    ),
+    ("tshark", ("epoch",), "the MQTT fields of a capture, as tshark -T fields writes them"),
+)
+EVENT_LAYOUTS = {
+    DECODED_MQTT.name: DECODED_MQTT,
+    **{name: Layout(name, LogEvent._fields, "log", time_formats=times, text=text) for name, times, text in _LOGS},
+}
+GRAMMAR_OF = {"mosquitto": "mqtt", "emqx": "mqtt", "nats": "nats", "tshark": "mqtt"}
+"""The filters of layouts whose topics have wildcards; those of others depend on the file."""
+# The values of optional fields, as numbers; rows that do not say have -1.
+_BOOLEANS = {"0": 0, "1": 1, "false": 0, "true": 1}
+FLAGS = {"qos": {"0": 0, "1": 1, "2": 2}, "retain": _BOOLEANS, "clean": _BOOLEANS}
 EVENT_EXPECTED = {
     "action": f"an action ({', '.join(ACTIONS)}; --actions says what a file calls them)",
     "client": "a client, in every row that does not publish",
     "topic": "a topic, in every row that does not connect or disconnect",
     "size": "a size in whole bytes, or nothing",
+    "expiry": "a whole number of seconds, or nothing",
+    **{field: f"one of {', '.join(values)}, or nothing" for field, values in FLAGS.items()},
 }
 
 
@@ -53,7 +75,12 @@ def needed_fields(layout: Layout) -> tuple[str, ...]:
 
 def event_fields(layout: Layout) -> tuple[str, ...]:
     """All fields with a meaning, whether the layout has them or not."""
-    return (*needed_fields(layout), "size", "publisher")
+    return (*needed_fields(layout), "size", "publisher", "group", *FLAGS, "expiry")
+
+
+def flags_of(layout: Layout) -> list[str]:
+    """The optional fields with numbers that the layout has."""
+    return [field for field in (*FLAGS, "expiry") if field in layout.columns]
 
 
 def action_words(text: str | None = None) -> dict[str, int]:
@@ -97,6 +124,7 @@ def judge_events(
             "action": code,
             **{field: named(rows, field) for field in ("client", "topic", "publisher")},
             "size": F.when(given.isNotNull(), whole).otherwise(size),
+            **{field: _flag(rows, field) for field in flags_of(layout)},
         }
     )
     parsed, action, client, topic, micros = (F.col(name) for name in ("parsed", "action", "client", "topic", "micros"))
@@ -104,29 +132,51 @@ def judge_events(
     wrong = wrong.when((action != PUBLISH) & client.isNull(), "client")
     wrong = wrong.when(~action.isin(CONNECT, DISCONNECT) & topic.isNull(), "topic")
     wrong = wrong.when((action == PUBLISH) & F.col("size").isNull(), "size")
+    for field in flags_of(layout):
+        wrong = wrong.when(F.col(field).isNull(), field)
     reason = F.when(~parsed | wrong.isNotNull(), "unparsable").when(micros.isNull(), "bad_time")
     reason = reason.when(outside(micros, window), "outside_window")
+    if "retain" in layout.columns:
+        reason = reason.when((action == DELIVER) & (F.col("retain") == 1), "retained")
     column = F.coalesce(wrong, F.when(parsed & micros.isNull(), layout.time_fields[0]))
-    topic = F.when(~action.isin(CONNECT, DISCONNECT), topic)  # what else stands there is none
+    group = named(rows, "group")
+    shared = F.when(action.isin(SUBSCRIBE, UNSUBSCRIBE), F.concat(F.lit("$share/"), group, F.lit("/"), topic))
+    topic = F.when(~action.isin(CONNECT, DISCONNECT), F.coalesce(shared, topic))  # what else stands there is none
     judged = typed.withColumns({"column": column, "reason": reason, "topic": topic})
     kept = F.when(F.col("reason").isNotNull() | ~action.isin(PUBLISH, DELIVER), F.col("raw"))
     judged = judged.withColumns({"found": found(judged), "raw": kept})
-    return judged.drop("parsed", *layout.time_fields, *(f"{field}_text" for field in event_fields(layout)))
+    return judged.drop("parsed", "group", *layout.time_fields, *(f"{field}_text" for field in event_fields(layout)))
 
 
-def load_events(shelf: Shelf) -> tuple[EventLog, NDArray[np.int64]]:
+def _flag(rows: sql.DataFrame, field: str) -> sql.Column:
+    """The number that an optional field stands for: -1 where it is empty, null where it cannot be."""
+    given = named(rows, field)
+    if field == "expiry":
+        whole = F.regexp_extract(given, r"^\s*([0-9]+)(\.0*)?\s*$", 1).try_cast("bigint")
+        value = F.when(whole <= NO_EXPIRY, whole)
+    else:
+        word = F.regexp_replace(F.lower(F.trim(given)), r"\.0*$", "")
+        value = F.coalesce(*(F.when(word == known, number) for known, number in FLAGS[field].items())).cast("tinyint")
+    return F.when(given.isNull(), -1).otherwise(value).cast("bigint" if field == "expiry" else "tinyint")
+
+
+def load_events(shelf: Shelf, layout: Layout) -> tuple[EventLog, NDArray[np.int64], Raw]:
     """The usable rows, each table by (time, source, line), and the `row_number` of the control table's rows.
 
-    Clients and topics are numbered by their names: whole numbers by value, then the others by code points.
+    And how often each value of the layout's flags occurs, by action. Clients and topics are numbered by their names: whole numbers by
+    value, then the others by code points.
     """
-    clients, topics = Names(), Names()
+    clients, topics, flags = Names(), Names(), flags_of(layout)
     columns: dict[str, Names | type[np.generic]] = {
-        "micros": np.int64, "action": np.int8, "size": np.int32, "client": clients, "topic": topics, "publisher": clients
+        "micros": np.int64, "action": np.int8, "size": np.int32, "client": clients, "topic": topics, "publisher": clients,
+        **{flag: np.int64 if flag == "expiry" else np.int8 for flag in flags}
     }  # fmt: skip
     loaded, row = read_typed(shelf, {name: (name, kind) for name, kind in columns.items()})
     ranks = {"client": clients.sort(), "topic": topics.sort()}
     ranks["publisher"] = ranks["client"]
     order = np.argsort(loaded["micros"], kind="stable")
+    if layout.kind == "log":
+        loaded["micros"][order] = _spread(loaded["micros"][order])
     action = loaded["action"][order]
 
     def table(which: NDArray[np.bool_], *names: str) -> Columns:
@@ -134,13 +184,42 @@ def load_events(shelf: Shelf) -> tuple[EventLog, NDArray[np.int64]]:
         found = {name: loaded[name][chosen] for name in ("micros", *names)}
         return {name: ranks[name][values] if name in ranks else values for name, values in found.items()}
 
+    for name in ("clean", "expiry"):
+        loaded.setdefault(name, np.broadcast_to(np.int64(-1), len(action)))
     published, delivered = action == PUBLISH, action == DELIVER
     control = ~(published | delivered)
+    session = table(control, "clean", "expiry")
     log = EventLog(
         clients.names,
         topics.names,
-        Control(**table(control, "action", "client", "topic")),
+        Control(
+            **table(control, "action", "client", "topic"),
+            clean=session["clean"].astype(np.int8),
+            expiry=session["expiry"].astype(np.int64),
+        ),
         EventPublications(**table(published, "topic", "client", "size")),
         Delivered(**table(delivered, "topic", "publisher", "client")),
     )
-    return log, row[order[control]]
+    counted = {
+        name: {
+            flag: {value: int(np.count_nonzero(loaded[flag][loaded["action"] == code] == value)) for value in (0, 1, 2)}
+            for flag in flags
+            if flag in FLAGS
+        }
+        for name, code in ACTIONS.items()
+    }
+    return log, row[order[control]], _without_zeros(counted)
+
+
+def _spread(micros: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Ascending times of a log in whole seconds, spread evenly over each second in the order of its lines; others as they are."""
+    if (micros % SECOND).any():
+        return micros
+    _, first, which, counts = np.unique(micros, return_index=True, return_inverse=True, return_counts=True)
+    return micros + (np.arange(len(micros)) - first[which]) * SECOND // counts[which]
+
+
+def _without_zeros(counts: Raw) -> Raw:
+    """Nested counts without those of 0."""
+    kept = {str(key): _without_zeros(value) if isinstance(value, dict) else value for key, value in counts.items()}
+    return {key: value for key, value in kept.items() if value}

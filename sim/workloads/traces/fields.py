@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +19,23 @@ from sim.workloads.traces.ranges import Lines
 _LF = 10
 
 
+class RawRows(Protocol):
+    """Rows as they are in a file."""
+
+    def texts(self, wanted: NDArray[np.bool_]) -> pa.StringArray:
+        """The rows that are wanted, which are valid; null for the others."""
+        ...
+
+    def text(self, line: int) -> str:
+        """A row for display."""
+        ...
+
+
 @dataclass(frozen=True)
 class Fields:
     """The fields of lines: a text for each, null in rows that are not `parsed`, or that lack it."""
 
-    lines: Lines
+    lines: RawRows
     parsed: NDArray[np.bool_]
     columns: Mapping[str, pa.StringArray]
 

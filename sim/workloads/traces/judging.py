@@ -79,32 +79,36 @@ class RangeJudge:
             fields = json_fields(lines, self.layout, wanted)
         else:
             fields = text_fields(lines, self.layout, names, wanted)
-        judged = self.rules(fields)
-        fault = np.full(len(lines), -1, np.int8)
-        for number, mask in reversed([*enumerate(judged.faults.values())]):
-            fault[mask] = number
-        first = int(header)  # row of them
         row = np.arange(piece.lines, piece.lines + len(lines))
-        keep = fault < 0
-        keep[:first] = False
-        where = first + np.flatnonzero(fault[first:] >= 0)
-        raw = [lines.text(line) for line in where.tolist()]
-        piece.count((None, None), int(keep.sum()))
-        names_of = list(judged.faults)
-        for number in np.unique(fault[where]):
-            at = np.flatnonzero(fault[where] == number)
-            reason, column = names_of[number]
-            text = fields.columns[column][int(where[at[0]])].as_py() if column else None
-            piece.count((reason, column), len(at), (int(row[where[at[0]]]), raw[at[0]], text))
+        write_judged(self.rules(fields), fields, row, writer, first=int(header))
         piece.lines += len(lines)
-        usable = {"row": row, "raw": lines.texts(keep & judged.recalled), **judged.typed}
-        usable = {name: arrow(column) for name, column in usable.items()}
-        if not keep.all():
-            usable = {name: column.filter(arrow(keep)) for name, column in usable.items()}
-        reasons = strings(reason or "" for reason, _ in names_of).take(arrow(fault[where]))
-        writer.write(
-            pa.record_batch(usable), pa.record_batch({"row": arrow(row[where]), "raw": strings(raw), "reason": reasons})
-        )
+
+
+def write_judged(judged: Judged, fields: Fields, row: NDArray[np.int64], writer: PieceWriter, first: int = 0) -> None:
+    """Write rows with these numbers, except those before the `first`."""
+    lines, piece = fields.lines, writer.piece
+    fault = np.full(len(row), -1, np.int8)
+    for number, mask in reversed([*enumerate(judged.faults.values())]):
+        fault[mask] = number
+    keep = fault < 0
+    keep[:first] = False
+    where = first + np.flatnonzero(fault[first:] >= 0)
+    raw = [lines.text(line) for line in where.tolist()]
+    piece.count((None, None), int(keep.sum()))
+    names_of = list(judged.faults)
+    for number in np.unique(fault[where]):
+        at = np.flatnonzero(fault[where] == number)
+        reason, column = names_of[number]
+        text = fields.columns[column][int(where[at[0]])].as_py() if column else None
+        piece.count((reason, column), len(at), (int(row[where[at[0]]]), raw[at[0]], text))
+    usable = {"row": row, "raw": lines.texts(keep & judged.recalled), **judged.typed}
+    usable = {name: arrow(column) for name, column in usable.items()}
+    if not keep.all():
+        usable = {name: column.filter(arrow(keep)) for name, column in usable.items()}
+    reasons = strings(reason or "" for reason, _ in names_of).take(arrow(fault[where]))
+    writer.write(
+        pa.record_batch(usable), pa.record_batch({"row": arrow(row[where]), "raw": strings(raw), "reason": reasons})
+    )
 
 
 def beyond(micros: NDArray[np.int64], window: Window) -> NDArray[np.bool_]:

@@ -14,7 +14,7 @@ from sim.base.errors import WorkloadError, nearest, suggestion
 from sim.base.naming import Raw
 from sim.workloads.traces.sources import is_parquet
 
-Kind = Literal["text", "jsonl", "parquet"]
+Kind = Literal["text", "jsonl", "parquet", "log"]
 
 SKIPPED = "_"
 # Fields with names.
@@ -28,7 +28,7 @@ NAMED_TIMES = {"iso": "2010-10-19T23:55:27Z", "epoch": "1287532527.5", "epoch-ms
 
 @dataclass(frozen=True)
 class Layout:
-    """Files of lines (`text` or `jsonl`) or of `parquet`, one row each.
+    """Files of lines (`text` or `jsonl`) or of `parquet`, one row each; or a `log` that a reader of its own turns into rows.
 
     `columns` names the fields of a line in order; unknown ones are skipped. Or it maps the pipeline's names to the file's: keys of
     JSON lines, columns of Parquet, or names in a text's first line, the `header`. With `quote`, a field of a text may be in double
@@ -127,6 +127,10 @@ def lay_over(
     always are.
     `delimiter`: characters, or `tab`. Quoting depends on the delimiter unless given: only a comma implies it.
     """
+    if layout.kind == "log" and columns is not None:
+        raise WorkloadError(
+            f"{option}: has no effect with --format {layout.name}, whose lines have a meaning of their own"
+        )
     if layout.kind != "text":
         for text_option, value in (("delimiter", delimiter), ("header", header), ("quote", quote)):
             if value is not None:

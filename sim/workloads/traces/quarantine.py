@@ -21,7 +21,7 @@ from sim.workloads.traces.sources import Source
 # A row's reason is the first of these that applies. The last three are of users of whom no row is used.
 _REASONS = (
     *("unparsable", "bad_time", "bad_position", "null_island", "outside_box", "outside_window"),
-    *("no_effect", "duplicate"),
+    *("retained", "no_effect", "duplicate"),
     *("not_sampled", "not_every_month", "few_visits"),
 )
 # Reasons that indicate a wrong layout; the others are about the content.
@@ -77,6 +77,8 @@ def check_form(
 
 
 def _line(layout: Layout) -> str:
+    if layout.kind == "log":
+        return f"a line of {layout.text}"
     if layout.kind == "jsonl":
         return f"an object of JSON in UTF-8, with a text or a number as {' and '.join(name_keys(layout))}"
     if isinstance(layout.columns, Mapping):
@@ -90,6 +92,8 @@ def _shown(raw: str) -> str:
 
 
 def _column(layout: Layout, field: str) -> str:
+    if layout.kind == "log":
+        return f"the {field}"
     if isinstance(layout.columns, Mapping):
         name = layout.columns[field]
         return f"{'key' if layout.kind == 'jsonl' else 'column'} '{name}'" + f" ({field})" * (name != field)
@@ -137,8 +141,8 @@ class _Dropped:
     def among(self, source: int, lines: NDArray[np.int64]) -> tuple[NDArray[np.int64], pa.StringArray]:
         """Which of these ascending lines of a source are there, and the reasons."""
         numbers = row_number(source, lines)
-        start, stop = np.searchsorted(self.number, numbers[[0, -1]], side="left")
-        mine = slice(start, stop + 1)
+        # several of a line, which brokers' logs may have, are all in one batch
+        mine = slice(np.searchsorted(self.number, numbers[0]), np.searchsorted(self.number, numbers[-1], side="right"))
         at = np.searchsorted(numbers, self.number[mine])
         here = np.flatnonzero(numbers[np.minimum(at, len(numbers) - 1)] == self.number[mine])
         return at[here], self.reasons.take(arrow(self.code[mine][here]))
@@ -161,12 +165,16 @@ def _bad_rows(shelf: Shelf, piece: Piece, shift: int, late: _Dropped) -> Iterato
         yield rows.drop_columns("row").add_column(0, "line", arrow(row[order] + shift))
 
 
-def account(reasons: Counter[str | None]) -> Raw:
-    """The manifest's `rows`: read = kept + all quarantined; reasons in their order, those that never applied left out."""
+def account(reasons: Counter[str | None], left_out: Mapping[str, int]) -> Raw:
+    """The manifest's `rows`: read = kept + all quarantined + all left out; reasons in their order, those that never applied not.
+
+    Only logs with readers of their own have lines that are `left_out`.
+    """
     quarantined = {reason: reasons[reason] for reason in _REASONS if reasons[reason]}
-    return {"read": reasons.total(), "kept": reasons[None], "quarantined": quarantined}
+    left = {"left_out": dict(sorted(left_out.items()))} if left_out else {}
+    return {"read": reasons.total() + sum(left_out.values()), "kept": reasons[None], "quarantined": quarantined, **left}
 
 
-def describe_reasons(rows: Raw) -> str:
-    """The quarantined `rows` of a manifest in words: `duplicate 8`."""
-    return ", ".join(f"{reason} {count:,}" for reason, count in rows["quarantined"].items())
+def describe_reasons(reasons: Mapping[str, int]) -> str:
+    """Counts by reason in words: `duplicate 8`."""
+    return ", ".join(f"{reason} {count:,}" for reason, count in reasons.items())

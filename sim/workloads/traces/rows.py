@@ -21,6 +21,7 @@ from sim.workloads.traces.layouts import Layout, name_keys
 from sim.workloads.traces.sources import is_parquet, readable
 from sim.workloads.traces.times import TYPED, check_times
 
+BOOLEANS = ("retain", "clean")
 TIMES = ("time", "since", "until")
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 
@@ -289,7 +290,7 @@ def _check_types(file: Path, layout: Layout, fields: Sequence[str], schema: pa.S
     for field in fields:
         column = layout.columns[field]
         type = _plain(schema.field(column).type)
-        if pa.types.is_nested(type) or type == pa.bool_() or _spark_type(type) is None:
+        if pa.types.is_nested(type) or (type == pa.bool_() and field not in BOOLEANS) or _spark_type(type) is None:
             raise WorkloadError(
                 f"{file}: column '{column}' ({field}) has the type {type}, which cannot be read "
                 "(expected a text, a number, a date or a time in each row)"

@@ -27,8 +27,10 @@ from sim.workloads.format.workload import Workload
 from sim.workloads.traces.judging import RangeJudge, Rules, beyond_kernels
 from sim.workloads.traces.kept import Appending, join_groups, made_with, read_kept, write_kept
 from sim.workloads.traces.layouts import Layout
+from sim.workloads.traces.log_rows import read_log
 from sim.workloads.traces.quarantine import account, check_form, describe_reasons, quarantined
 from sim.workloads.traces.ranges import Range, cut_files
+from sim.workloads.traces.readers.broker_lines import LogReader
 from sim.workloads.traces.rows import names_in
 from sim.workloads.traces.session import how_far, partitioned, watched
 from sim.workloads.traces.shelves import Piece, Shelf
@@ -78,7 +80,7 @@ class TraceTable:
     """Files of one layout, and the rules for their rows.
 
     `rules` do it by the fields `used`; where kernels cannot read them, `expressions` have Spark read the links in a folder and judge
-    what they find. `expected` is for `check_form`.
+    what they find. `expected` is for `check_form`. A `reader` turns the lines of a log into rows, in this process.
     """
 
     layout: Layout
@@ -87,6 +89,7 @@ class TraceTable:
     expressions: Callable[[sql.SparkSession, Path], sql.DataFrame]
     expected: Mapping[str, str] = field(default_factory=dict)
     beside: Layout | None = None
+    reader: LogReader | None = None
 
     @property
     def uncovered(self) -> str | None:
@@ -99,8 +102,8 @@ class Workshop:
     """A pipeline at work, in a `folder` beside `out`, on input files in groups.
 
     Without a Spark session it works in this process alone. The rows that it has judged so far are on `shelves`, all that it has read on
-    `read_shelves`, by group; `reasons` counts them
-    by the reason why they are not used, None for those that are; `dropped` has the numbers of rows with a reason that they got late.
+    `read_shelves`, by group. `reasons` counts them by the reason why they are not used, None for those that are, `left_out` the lines
+    of logs that are no rows. `dropped` has the numbers of rows with a reason that they got late.
     When `appending`, the groups begin with the files whose rows are kept.
     """
 
@@ -115,6 +118,7 @@ class Workshop:
     shelves: list[Shelf] = field(default_factory=list)
     read_shelves: dict[int, Shelf] = field(default_factory=dict)
     reasons: Counter[str | None] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
     dropped: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     @cached_property
@@ -174,6 +178,16 @@ class Workshop:
         """The rows of a group's new files, judged, which go to the folder."""
         first, sources = self._new(group)
         uncovered = table.uncovered
+        if table.reader is not None:
+            if uncovered:
+                raise WorkloadError(
+                    f"{sources[0].path}: {uncovered}, nor by the reader of --format {table.layout.name}"
+                )
+            report = partial(self.progress, step)
+            report("")
+            pieces, without = read_log(sources, first, table.reader, table.rules, folder, report)
+            self.left_out += without
+            return pieces
         if uncovered and self.spark is None:
             raise WorkloadError(f"{sources[0].path}: {uncovered}; give --engine spark, which reads them")
         report = partial(self.progress, f"{step} by {'Spark expressions' if uncovered else 'Arrow kernels'}")
@@ -206,8 +220,8 @@ class Workshop:
 
     def nothing_usable(self, found: str) -> WorkloadError:
         """The error where no workload can be made; `found` is what was found, with {} for the number of rows."""
-        rows = account(self.reasons)
-        said, reasons = found.format(f"{rows['read']:,} rows"), describe_reasons(rows)
+        rows = account(self.reasons, self.left_out)
+        said, reasons = found.format(f"{rows['read']:,} rows"), describe_reasons(rows["quarantined"])
         return WorkloadError(f"{self.sources[0].path}: {said}{f' ({reasons})' if reasons else ''}")
 
     def finish(self, workload: Workload) -> Workload:
@@ -215,7 +229,7 @@ class Workshop:
         self.progress(f"writing {self.out}", "")
         sources = dict.fromkeys(source for group in self.groups for source in group)
         about = [{"file": source.name, "sha256": source.sha256, "bytes": source.bytes} for source in sources]
-        workload = replace(workload, rows=account(self.reasons), sources=tuple(about))
+        workload = replace(workload, rows=account(self.reasons, self.left_out), sources=tuple(about))
         quarantine = quarantined(self.shelves, self.dropped, [source.name for source in self.sources])
         write_workload(workload, self.folder / "workload", quarantine)
         if self.appending:

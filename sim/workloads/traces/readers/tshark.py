@@ -1,0 +1,172 @@
+"""The MQTT fields of a capture, as `tshark -T fields` writes them: a row for each segment, which may hold several packets."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from itertools import repeat
+
+from sim.workloads.traces.readers.broker_lines import FOREIGN, LineEvents, LogEvent
+
+TSHARK_FIELDS = ("frame.time_epoch", "tcp.stream", "tcp.srcport", "mqtt.msgtype", "mqtt.clientid", "mqtt.topic")
+_CONNECT, _PUBLISH, _SUBSCRIBE, _UNSUBSCRIBE, _PINGREQ, _PINGRESP, _DISCONNECT = 1, 3, 8, 10, 12, 13, 14
+_TRUE = ("1", "true")
+
+
+class TsharkReader:
+    """Reads rows with a header that names at least `TSHARK_FIELDS`, separated by commas or tabs; cells hold lists, by commas.
+
+    Who sent the CONNECT of a TCP stream is its client; streams without one are left out. A stream that ends disconnects it.
+    """
+
+    def __init__(self) -> None:
+        self._clients = dict[str, tuple[str, str]]()  # name and port, by stream
+
+    def read(self, lines: Iterable[str]) -> Iterator[LineEvents]:
+        """Yield what each line of a file says."""
+        names: list[str] | None = None
+        delimiter = ","
+        self._clients = {}  # streams are numbered in each capture
+        for line in lines:
+            if names is None:
+                delimiter = "\t" if "\t" in line else ","
+                names = _split(line, delimiter)
+                yield "header" if set(TSHARK_FIELDS) <= set(names) else FOREIGN
+                continue
+            cells = _split(line, delimiter)
+            row = dict(zip(names, cells, strict=True)) if len(cells) == len(names) else {}
+            yield self._events(row) if set(TSHARK_FIELDS) <= row.keys() else FOREIGN
+
+    def _events(self, row: dict[str, str]) -> LineEvents:
+        kinds = [kind for kind in row["mqtt.msgtype"].split(",") if kind]
+        stream, time = row["tcp.stream"].split(",")[0], row["frame.time_epoch"]
+        if not all(kind.isdigit() for kind in kinds):
+            return FOREIGN
+        packets = _Packets(row)
+        events, reasons = list[LogEvent](), list[str]()
+        for kind in map(int, kinds):
+            made = self._packet(time, stream, row["tcp.srcport"], kind, packets)
+            if isinstance(made, str):
+                reasons.append(made)
+            else:
+                events += made
+        if packets.broken:
+            return FOREIGN
+        if any(row.get(f"tcp.flags.{flag}", "").lower() in _TRUE for flag in ("fin", "reset")):
+            client = self._clients.pop(stream, None)
+            events += [LogEvent(time, "disconnect", client[0])] if client else []
+        return events or (reasons[0] if reasons else "no packet")
+
+    def _packet(self, time: str, stream: str, port: str, kind: int, packets: _Packets) -> LineEvents:
+        length = packets.next("mqtt.len")
+        if kind == _CONNECT:
+            name = packets.next("mqtt.clientid") or f"stream {stream}"
+            # a client that connects again takes over from its other stream, which ends later
+            self._clients = {other: client for other, client in self._clients.items() if client[0] != name}
+            self._clients[stream] = name, port
+            expiry = packets.next("mqtt.prop_number") if packets.one("mqtt.property_id", "17") else None
+            return [LogEvent(time, "connect", name, clean=packets.next("mqtt.conflag.cleansess"), expiry=expiry)]
+        topics = packets.topics(kind, length)
+        flags = (
+            {name: packets.next(f"mqtt.{name}") for name in ("qos", "retain", "dupflag")} if kind == _PUBLISH else {}
+        )
+        size = packets.payload(topics, length, flags) if kind == _PUBLISH else None
+        client, own = self._clients.get(stream, (None, ""))
+        if client is None:
+            return "no CONNECT in the capture"
+        if kind == _PUBLISH:
+            again = flags.pop("dupflag")
+            action = "publish" if port == own else "deliver"
+            if action == "deliver" and topics and topics[0].startswith("$SYS/"):
+                return "published by the broker itself"
+            if action == "deliver" and (again or "").lower() in _TRUE:
+                return "sent again"
+            return [LogEvent(time, action, client, topic, size, **flags) for topic in topics]
+        if kind == _SUBSCRIBE:
+            return [LogEvent(time, "subscribe", client, topic, qos=packets.next("mqtt.sub.qos")) for topic in topics]
+        if kind == _UNSUBSCRIBE:
+            return [LogEvent(time, "unsubscribe", client, topic) for topic in topics]
+        if kind == _DISCONNECT:
+            self._clients.pop(stream)
+            return [LogEvent(time, "disconnect", client)]
+        return "ping" if kind in (_PINGREQ, _PINGRESP) else "acknowledgement"
+
+
+class _Packets:
+    """The lists in the cells of a row, from which packets take their values in order."""
+
+    def __init__(self, row: dict[str, str]) -> None:
+        self.broken = False
+        self._row = row
+        self._lists = {
+            name: iter(cell.split(","))
+            for name, cell in row.items()
+            if cell and name not in ("mqtt.topic", "mqtt.clientid")
+        }
+        self._lists["mqtt.clientid"] = iter([row["mqtt.clientid"]])
+        lengths = row.get("mqtt.topic_len", "")
+        self._sizes = [int(size) for size in lengths.split(",") if size.isdigit()]
+        self._topics = _cut(row["mqtt.topic"], self._sizes) if self._sizes else row["mqtt.topic"].split(",")
+        kinds = row["mqtt.msgtype"].split(",")
+        self._taking = sum(kind in ("3", "8", "10") for kind in kinds)
+        self._published = kinds.count("3")
+        self.broken = self._topics is None
+
+    def next(self, name: str) -> str | None:
+        """The next value of a list; None where there is none."""
+        return next(self._lists.get(name, iter(())), None) or None
+
+    def one(self, name: str, value: str) -> bool:
+        """Whether a list has just this value."""
+        return self._row.get(name, "") == value
+
+    def topics(self, kind: int, length: str | None) -> list[str]:
+        """The topics of the next packet, which has this length: as many as fit into it."""
+        if kind not in (_PUBLISH, _SUBSCRIBE, _UNSUBSCRIBE) or self._topics is None:
+            return []
+        if kind == _PUBLISH or self._taking == 1:
+            count = 1 if kind == _PUBLISH else len(self._topics)
+        elif not self._sizes or length is None:
+            self.broken = True  # any of them may be of either packet
+            return []
+        else:
+            left, count = int(length) - 2, 0  # without the packet's number
+            for size in self._sizes:
+                left -= size + (3 if kind == _SUBSCRIBE else 2)
+                count += left >= 0
+                if left < 0:
+                    break
+        self._taking -= 1
+        found, self._topics = self._topics[:count], self._topics[count:]
+        self._taken, self._sizes = self._sizes[:count], self._sizes[count:]
+        self.broken |= len(found) < count or not all(found)
+        return found
+
+    def payload(self, topics: list[str], length: str | None, flags: dict[str, str | None]) -> str | None:
+        """The size of a publication in bytes: of its message, in hexadecimal, or what its length leaves.
+
+        Empty messages are missing in the list.
+        """
+        messages = self._row.get("mqtt.msg")
+        if messages == "":
+            return "0"
+        if messages and messages.count(",") + 1 == self._published:
+            return str(len((self.next("mqtt.msg") or "").replace(":", "")) // 2)
+        if length is None or not length.isdigit() or not topics:
+            return None
+        return str(max(0, int(length) - 2 - len(topics[0].encode()) - 2 * (flags["qos"] not in (None, "0"))))
+
+
+def _cut(cell: str, sizes: list[int]) -> list[str] | None:
+    """Topics of these sizes in bytes, which stand in a cell, separated by commas; None where they do not."""
+    data, at, found = cell.encode(), 0, list[str]()
+    for size, end in zip(sizes, [*repeat(b",", len(sizes) - 1), b""], strict=True):
+        if data[at + size : at + size + 1] != end:
+            return None
+        found.append(data[at : at + size].decode(errors="replace"))
+        at += size + 1
+    return found
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    return next(csv.reader([line], delimiter=delimiter), [])
