@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -14,13 +13,13 @@ from pathlib import Path
 # Any: Numba has no types for what it compiles.
 from typing import Any, ParamSpec, TypeVar
 
+from sim.base.imports import own_imports
 from sim.base.private import temporary_home, user_cache
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _ROOT = Path(__file__).parents[2]
-_IMPORT = re.compile(r"^from (sim[\w.]*) import (?:\(([^)]*)\)|(.*))", re.MULTILINE)
 
 
 def _writable(folder: Path) -> bool:
@@ -41,10 +40,7 @@ from numba.core.registry import CPUDispatcher  # noqa: E402
 def _imports(path: Path) -> tuple[bytes, frozenset[Path]]:
     """A module's text, and the modules of `sim` that it imports."""
     text = path.read_bytes()
-    found = ((package, f"{many}{one}") for package, many, one in _IMPORT.findall(text.decode()))
-    names = {f"{package}.{name.split(' as ')[0].strip()}" for package, more in found for name in more.split(",")}
-    names |= {name.rpartition(".")[0] for name in names}
-    places = [name.replace(".", "/") for name in names]
+    places = [name.replace(".", "/") for name in own_imports(text.decode())]
     modules = (_ROOT / f"{place}{end}" for place in places for end in (".py", "/__init__.py"))
     return text, frozenset(module for module in modules if module.is_file())
 

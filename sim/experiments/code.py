@@ -5,12 +5,11 @@ Other code, such as the command line and the pages, may change without changing 
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
+from sim.base.imports import own_imports
 from sim.files.hashing import sha256_of
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -34,7 +33,7 @@ def imported(*modules: str) -> list[Path]:
         module = left.pop()
         if module not in found and (file := _file(module)):
             found[module] = file
-            left += _own_imports(file)
+            left += _imports(file)
             left.append(module.rpartition(".")[0])  # the packages around it are loaded with it
     return sorted(found.values())
 
@@ -53,25 +52,6 @@ def _file(module: str) -> Path | None:
     return next((file for file in files if file.is_file()), None)
 
 
-def imports(file: Path) -> list[str]:
-    """The names of modules, or of their members, that a file imports anywhere, except for type checkers only."""
-    return [name for statement in _statements(ast.parse(file.read_bytes()).body) for name in _names(statement)]
-
-
-_own_imports = cache(imports)
-
-
-def _statements(block: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """All statements of a block, nested ones included, except those for type checkers only."""
-    for statement in block:
-        if not (isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING"):
-            yield statement
-            for part in ("body", "handlers", "cases", "orelse", "finalbody"):
-                yield from _statements(getattr(statement, part, ()))
-
-
-def _names(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names)
-    elif isinstance(node, ast.ImportFrom) and node.module:
-        yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+@cache
+def _imports(file: Path) -> set[str]:
+    return own_imports(file.read_text())

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sim import plugins
-from sim.experiments.code import digest, imports, version
+from sim.base.imports import own_imports
+from sim.experiments.code import digest, version
 from sim.files.hashing import sha256_of
 from sim.scenario.experiment import Experiment
 from sim.scenario.model import Scenario
@@ -106,5 +107,5 @@ def _foreign(module: str) -> Foreign:
     file = Path(root.__file__)
     whole = file.name == "__init__.py"
     files = sorted(file.parent.rglob("*.py")) if whole else [file]
-    ours = frozenset(name for one in files for name in imports(one) if name.startswith("sim."))
+    ours = frozenset(name for one in files for name in own_imports(one.read_text()))
     return Foreign(digest(files, file.parents[whole]), ours)

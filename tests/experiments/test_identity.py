@@ -53,14 +53,3 @@ def test_so_does_what_a_policy_of_the_scenario_imports_and_no_other(changed: Cha
     assert changed("overlay/chord.py")
     assert not changed("overlay/tapestry.py")
     assert not changed("policies/reconfiguration/greedy.py")
-
-
-def test_what_is_imported_for_type_checkers_does_not_count(tmp_path: Path) -> None:
-    file = tmp_path / "some.py"
-    file.write_text(
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from sim.cli import run\n"
-        "def f():\n    try:\n        from sim.overlay import chord\n    except ImportError:\n        import sim.metrics\n"
-    )
-    found = code.imports(file)
-    assert {"sim.overlay.chord", "sim.metrics"} <= set(found)
-    assert not any(name.startswith("sim.cli") for name in found)
