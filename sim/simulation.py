@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 # Any: positions are whatever a geometry has.
 from typing import Any
@@ -46,7 +47,7 @@ from sim.scenario.links import LinksTable
 from sim.scenario.model import NetworkTable, Scenario, Unlimited
 from sim.workloads.faults.fault import Fault, FaultModel, FaultSetting, Slowdown
 from sim.workloads.faults.promises import FaultPromises
-from sim.workloads.faults.schedule import FaultSchedule, resolve_faults
+from sim.workloads.faults.schedule import FaultSchedule, overlapping, resolve_faults
 from sim.workloads.format.workload import Topics, Workload
 from sim.workloads.models.location import redrawn
 from sim.workloads.promises import Generator, WorkloadPromises
@@ -210,22 +211,22 @@ def _faults(scenario: Scenario, sites: Sites, streams: Streams, horizon: float) 
     """What fails when, None where nothing can. Raises ScenarioError where the network does not have what is to fail."""
     if not scenario.faults:
         return None
-    found: list[Fault] = []
+    found: list[Sequence[Fault]] = []
     for place, table in enumerate(scenario.faults):
         model: FaultModel = plugins.make(FaultPromises, table.kind, table.parameters)
         setting = FaultSetting(sites.names, sites.regions, horizon, streams.key(f"faults/{place}"))
         try:
-            found += model.faults(setting)
+            found.append(model.faults(setting))
         except ScenarioError as error:
-            raise ScenarioError(f'faults[{place}], kind "{table.kind}": {error}') from None
-    if scenario.brokers.service.kind == "none" and any(isinstance(fault, Slowdown) for fault in found):
+            raise ScenarioError(f"faults[{place}]: {error}") from None
+    everything = list(chain(*found))
+    if scenario.brokers.service.kind == "none" and any(isinstance(fault, Slowdown) for fault in everything):
         raise ScenarioError(
             "faults: brokers without a service time cannot be slow (allowed: brokers.service with a kind)"
         )
-    try:
-        return resolve_faults(found, len(sites), horizon, scenario.network.links.loss)
-    except ScenarioError as error:
-        raise ScenarioError(f"faults: {error}") from None
+    if wrong := overlapping(found, sites.names):
+        raise ScenarioError(f"faults[{wrong[0]}]: {wrong[1]}")
+    return resolve_faults(everything, len(sites), horizon, scenario.network.links.loss)
 
 
 def _stations(brokers: Brokers) -> StationSetting:

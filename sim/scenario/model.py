@@ -32,12 +32,12 @@ from sim.scenario.brokers import Brokers
 from sim.scenario.clients import ClientsTable
 from sim.scenario.delivery import DeliveryTable
 from sim.scenario.expressions import unknown_metrics
+from sim.scenario.faults import faults_wrong, too_late
 from sim.scenario.fixed_table import FixedTable
 from sim.scenario.kinds import Kinds, OwnMetrics, Table
 from sim.scenario.links import LinksTable
 from sim.scenario.reading import tables_of
 from sim.scenario.reconnect import ReconnectTable
-from sim.workloads.faults.timed import TimedParameters
 
 MORE_SHARED = ("variant", "report", "precision", "sweep", "tune")
 SHARED = {"title", "seed", "replications", "metrics", *MORE_SHARED}
@@ -256,20 +256,27 @@ class Scenario(FixedTable):
         return self
 
     def steps_wrong(self, horizon: float) -> list[Mistake]:
-        """What does not fit a horizon (s): values that are `Repeats` of something too often, and faults that begin later."""
+        """What does not fit a horizon (s): values that are `Repeats` of something too often, and faults."""
         often = [
             (
                 keys,
                 f"{MOST_STEPS:,} {what} at most, so {horizon / MOST_STEPS:g} s or more up to {horizon:g} s, found {value:g} s",
             )
-            for keys, what, value in _repeats(self)
+            for keys, what, value in (*_repeats(self), *self._attempts())
             if horizon / value > MOST_STEPS
         ]
-        return often + [
-            (("faults", place), wrong)
-            for place, table in enumerate(self.faults)
-            if isinstance(table.parameters, TimedParameters) and (wrong := table.parameters.wrong(horizon))
-        ]
+        late = list(too_late(self.faults, horizon))
+        if not late and self.faults and self.network.brokers != "cells":
+            brokers = self.network.brokers
+            late = list(faults_wrong(self.faults, brokers.content if isinstance(brokers, File) else brokers, horizon))
+        return often + late
+
+    def _attempts(self) -> Iterator[tuple[Keys, str, float]]:
+        """The wait (s) between attempts of users whose broker never comes back."""
+        reconnect = self.network.reconnect
+        key = "wait" if reconnect.backoff == "fixed" else "longest"
+        if self.faults:
+            yield ("network", "reconnect", key), "attempts of a user", getattr(reconnect, key)
 
     @property
     def measures_satisfaction(self) -> bool:

@@ -65,6 +65,44 @@ def test_availability_is_the_share_of_the_mean_time_up(up: dict[str, object], do
     assert half.max() < 0.05
 
 
+@pytest.mark.parametrize(
+    ("machines", "repairers", "up", "down"), [(5, 1, 100.0, 20.0), (8, 1, 80.0, 16.0), (6, 2, 30.0, 20.0)]
+)
+def test_brokers_that_wait_for_repairers_are_an_m_m_c_queue_without_others(
+    machines: int, repairers: int, up: float, down: float
+) -> None:
+    """The machine-repair model M/M/c//N: n of N are down with p(n) ∝ Π λ (N - i) / μ min(i + 1, c), over i < n."""
+    kind = LifetimeFaults(
+        LifetimeFaults.Parameters(up={"mean": f"{up}s"}, down={"mean": f"{down}s"}, repairers=repairers)
+    )
+    weights = [1.0]
+    for i in range(machines):
+        weights.append(weights[-1] * (machines - i) / up * down / min(i + 1, repairers))
+    theory = 1 - sum(n * weight for n, weight in enumerate(weights)) / sum(weights) / machines
+    found, start, horizon = [], 1000.0, 6000.0
+    for replication in range(200):
+        outages = kind.faults(FaultSetting(tuple(map(str, range(machines))), None, horizon, replication))
+        gone = sum(max(min(outage.end, horizon) - max(outage.start, start), 0.0) for outage in outages)
+        found.append(1 - gone / machines / (horizon - start))
+        changes = sorted([(o.start, 1) for o in outages] + [(o.end, -1) for o in outages])
+        assert len(outages) > 20
+        assert max(np.cumsum([step for _, step in changes])) > repairers
+    groups = np.array(found).reshape(20, 10)
+    half = stats.t.ppf(0.975, 9) * groups.std(axis=1, ddof=1) / math.sqrt(10)
+    assert np.count_nonzero(np.abs(groups.mean(axis=1) - theory) <= half) >= 17
+    assert half.max() < 0.06
+
+
+def test_repairers_that_suffice_change_nothing() -> None:
+    given = {"up": {"mean": "100s"}, "down": {"mean": "50s", "distribution": "weibull", "shape": 0.7}}
+    setting = FaultSetting(("a", "b", "c"), None, 5000.0, 3)
+    alone = LifetimeFaults(LifetimeFaults.Parameters(**given)).faults(setting)
+    pool = LifetimeFaults(LifetimeFaults.Parameters(**given, repairers=3)).faults(setting)
+    assert [fault.broker for fault in sorted(alone, key=lambda fault: fault.start)] == [fault.broker for fault in pool]
+    for one, other in zip(sorted(alone, key=lambda fault: fault.start), pool, strict=True):
+        assert (one.start, one.end) == pytest.approx((other.start, other.end))
+
+
 @pytest.mark.parametrize("plane", PLANES)
 @pytest.mark.parametrize(("users", "rate"), [(200, 10.0), (500, 50.0), (37, 3.0)])
 def test_a_storm_of_users_takes_as_long_as_their_number_by_the_rate(users: int, rate: float, plane: str) -> None:

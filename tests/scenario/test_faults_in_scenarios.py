@@ -218,6 +218,34 @@ CRASH_AT_ONE = {"brokers": 1, "at": 1}
             {"reconfiguration": {"kind": "sweep", "manager_down": [[1, 2]]}},
             r'reconfiguration.manager_down: the manager\'s death is a fault \(allowed: \[\[faults\]\] with kind = "manager"\)$',
         ),
+        ({"faults": [{"brokers": 4, "at": 1}]}, r"faults\[0\]: no such broker 4 \(allowed: 0 to 3, or a name\)"),
+        (
+            {"faults": [{"kind": "lifetimes", "brokers": [1, 7], "up": {"mean": 9}, "down": {"mean": 9}}]},
+            r"faults\[0\]: no such broker 7",
+        ),
+        (
+            {"faults": [{**CRASH_AT_ONE, "for": 5}, {"brokers": "1", "at": [0.5, 3]}]},
+            r"faults\[0\]: broker 1 is to crash at 1 s, but is down from 500 ms permanently by faults\[1\] \(allowed: outages",
+        ),
+        (
+            {"faults": [{"kind": "partition", "regions": "eu", "at": 1}]},
+            r"faults\[0\]: regions: these brokers have none",
+        ),
+        (
+            {"faults": [{"kind": "drain", "brokers": 0, "at": 1}], "network": {"brokers": 1}},
+            r"faults\[0\]: a single broker has nowhere to move its users to \(allowed: two brokers or more\)",
+        ),
+        (
+            {"faults": [{"kind": "lifetimes", "up": {"mean": 9}, "down": {"mean": 9}, "repairers": 0}]},
+            r"faults\[0\].repairers: expected a value greater than or equal to 1",
+        ),
+        (
+            {
+                "faults": [CRASH_AT_ONE],
+                "network": {"brokers": 4, "reconnect": {"backoff": "fixed", "wait": "1ms"}},
+            },
+            r"network.reconnect.wait: 1,000,000 attempts of a user at most, so 0.0036 s or more up to 3600 s, found 0.001 s",
+        ),
         ({"brokers": {"connection_rate": 0}}, "brokers.connection_rate: expected a value greater than 0"),
     ],
 )
@@ -232,24 +260,8 @@ def test_bad_faults_are_refused_when_the_scenario_is_read(more: dict[str, Any], 
     ("more", "wrong"),
     [
         (
-            {"faults": [{"brokers": 4, "at": 1}]},
-            r'faults\[0\], kind "crash": no such broker 4 \(allowed: 0 to 3, or a name',
-        ),
-        (
-            {"faults": [{**CRASH_AT_ONE, "for": 5}, {"brokers": "1", "at": [0.5, 3]}]},
-            "faults: broker 1 is to crash at 1 s, but is down from 0.5 s permanently",
-        ),
-        (
             {"faults": [{"kind": "slow", "brokers": 1, "factor": 2, "at": 1}]},
             "faults: brokers without a service time cannot be slow",
-        ),
-        (
-            {"faults": [{"kind": "partition", "regions": "eu", "at": 1}]},
-            r'kind "partition": regions: these brokers have none',
-        ),
-        (
-            {"faults": [{"kind": "drain", "brokers": 0, "at": 1}], "network": {"brokers": 1}},
-            r'kind "drain": a single broker has nowhere to move its users to \(allowed: two brokers or more\)',
         ),
         (
             {"faults": [CRASH_AT_ONE], "network": {"brokers": 4, "data_plane": "folded"}},
@@ -267,6 +279,25 @@ def test_faults_of_what_the_network_does_not_have_are_refused_before_it_runs(mor
     with pytest.raises(ScenarioError, match=wrong) as error:
         build(scenario, prepare_workload(scenario, 0, None), 0)
     assert "\n" not in str(error.value)
+
+
+def test_names_of_brokers_are_checked_where_a_file_has_them(tmp_path: Path) -> None:
+    for wrong, says in (
+        ('brokers = "osl"', r"faults\[0\]: unknown broker 'osl', did you mean 'oslo'\?"),
+        ('brokers = ["oslo", "lima"]', r"faults\[2\]: broker lima is to crash at 1 min, but .*by faults\[0\]"),
+    ):
+        text = BASE.replace('brokers = "oslo"\nat = ["10min", "30min"]', f'{wrong}\nat = "50s"')
+        path = written(tmp_path, text)
+        (tmp_path / "outages.csv").write_text("broker,down_from,up_at\nlima,60,70\n")
+        with pytest.raises(ScenarioError, match=says):
+            load_scenario(path)
+
+
+def test_names_that_the_workload_gives_are_checked_when_it_is_known() -> None:
+    base = {"workload": {"kind": "poisson", "users": 10, "horizon": "1h"}, "network": {"brokers": 4}}
+    scenario = load_scenario({**base, "faults": [{"brokers": "oslo", "at": 1}]}).base
+    with pytest.raises(ScenarioError, match=r"faults\[0\]: unknown broker 'oslo'"):
+        build(scenario, prepare_workload(scenario, 0, None), 0)
 
 
 @pytest.mark.parametrize("geometry", ["chord", "full-mesh"])

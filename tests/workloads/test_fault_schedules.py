@@ -37,6 +37,7 @@ from sim.workloads.faults.schedule import (
     RESTART,
     SLOW_DOWN,
     FaultSchedule,
+    overlapping,
     resolve_faults,
 )
 
@@ -208,10 +209,13 @@ def test_actions_at_one_time_have_their_order() -> None:
 def test_listed_outages_of_one_broker_must_not_overlap_but_may_meet() -> None:
     some = faults("crash", brokers="rome", at=[1, 3], **{"for": 2})
     assert [row[:2] for row in rows(resolve_faults(some, BROKERS, HORIZON))] == [(1.0, CRASH), (5.0, RESTART)]
-    wrong = r"broker 2 is to crash at 4 s, but is down from 3 s until 5 s \(allowed: outages of one broker that do not"
-    with pytest.raises(ScenarioError, match=wrong):
-        resolve_faults([*some, *faults("crash", brokers=2, at=4)], BROKERS, HORIZON)
-    resolve_faults([*some, Outage(4.0, 9.0, 2)], BROKERS, HORIZON)  # one that was drawn
+    again, drawn = faults("crash", brokers=2, at=4), [Outage(4.0, 9.0, 2)]
+    wrong = (
+        "broker rome is to crash at 4 s, but is down from 3 s until 5 s by faults[0] "
+        "(allowed: outages of one broker that do not overlap)"
+    )
+    assert overlapping([some, drawn, again], SETTING.names) == (2, wrong)
+    assert overlapping([some, drawn], SETTING.names) is None
 
 
 # -- the kinds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from heapq import heappop, heappush, heapreplace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -68,30 +69,66 @@ class LifetimeFaults:
         """A broker, by number or name, or a list of them; all by default."""
         number: Annotated[int, Field(ge=1)] | None = None
         """The number of these brokers that fail, drawn at random; all by default."""
+        repairers: Annotated[int, Field(ge=1)] | None = None
+        """How many brokers are repaired at a time, in the order in which they crash, each in a time `down`; all by default."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters
 
     def faults(self, setting: FaultSetting) -> list[Outage]:
+        brokers = self.failing(setting)
+        if (repairers := self._parameters.repairers) is not None:
+            return self._repaired(setting, brokers, repairers)
+        spans = (
+            (broker, span) for broker in brokers for span in self._spans(setting.generator(1 + broker), setting.horizon)
+        )
+        return [Outage(start, end, broker) for broker, (start, end) in spans]
+
+    def failing(self, setting: FaultSetting) -> list[int]:
+        """The brokers that fail, ascending. Raises ScenarioError where the parameters do not fit the setting."""
         up, down, brokers = self._parameters.up, self._parameters.down, self._brokers(setting)
         if (expected := len(brokers) * setting.horizon / (up.mean + down.mean)) > MOST_FAULTS:
             times = f"a mean of {format_duration(up.mean + down.mean)} up and down"
             raise ScenarioError(
                 f"{times} gives {expected:,.0f} outages of {len(brokers):,} brokers (allowed: {MOST_FAULTS:,})"
             )
-        spans = (
-            (broker, span) for broker in brokers for span in self._spans(setting.generator(1 + broker), setting.horizon)
-        )
-        return [Outage(start, end, broker) for broker, (start, end) in spans]
+        return brokers
 
     def _spans(self, generator: np.random.Generator, horizon: float) -> Iterator[tuple[float, float]]:
         """The outages (from, to) of a broker that is up initially, for crashes before the horizon."""
         now = 0.0
         while now < horizon:
-            each = self._parameters.up.draw(generator, _AT_ONCE), self._parameters.down.draw(generator, _AT_ONCE)
-            times = now + np.stack(each, axis=1).cumsum().reshape(-1, 2)
+            times = now + self._times(generator).cumsum().reshape(-1, 2)
             yield from ((start, end) for start, end in times.tolist() if start < min(end, horizon))
             now = float(times[-1, 1])
+
+    def _times(self, generator: np.random.Generator) -> NDArray[np.float64]:
+        """Draw times (s) up, and the times down after them: rows of two."""
+        up, down = self._parameters.up.draw(generator, _AT_ONCE), self._parameters.down.draw(generator, _AT_ONCE)
+        return np.stack((up, down), axis=1)
+
+    def _repaired(self, setting: FaultSetting, brokers: list[int], repairers: int) -> list[Outage]:
+        """The outages of brokers that wait for a repairer, in the order of their crashes; times down are those of repairs."""
+
+        def draws(broker: int) -> Iterator[tuple[float, float]]:
+            generator = setting.generator(1 + broker)
+            while True:
+                yield from map(tuple, self._times(generator).tolist())
+
+        times = {broker: draws(broker) for broker in brokers}
+        free, crashes, found = [0.0] * repairers, list[tuple[float, int, float]](), list[Outage]()
+        for broker in brokers:
+            up, down = next(times[broker])
+            heappush(crashes, (up, broker, down))
+        while crashes and crashes[0][0] < setting.horizon:
+            start, broker, down = heappop(crashes)
+            end = max(start, free[0]) + down
+            heapreplace(free, end)
+            if end > start:
+                found.append(Outage(start, end, broker))
+            up, down = next(times[broker])
+            heappush(crashes, (end + up, broker, down))
+        return found
 
     def _brokers(self, setting: FaultSetting) -> list[int]:
         """The brokers that fail, ascending."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sim.base.arrays import Columns
-from sim.base.errors import ScenarioError
+from sim.base.units import format_duration
 from sim.workloads.faults.fault import BrokenLink, DeadManager, Drain, Fault, Losses, Outage, Partition, Slowdown
 
 RESTART, MEND, LOSS, SLOW_DOWN, CRASH, CUT, MANAGER_BACK, MANAGER_DEAD, DRAIN = range(9)
@@ -100,7 +100,7 @@ def resolve_faults(faults: Iterable[Fault], brokers: int, horizon: float, loss: 
     """The schedule of faults up to a horizon (s), for links that lose messages with probability `loss` without faults.
 
     A broker is down while any of its outages lasts, and a link or partition is cut likewise; the largest loss applies, and
-    slowdowns are multiplied. Raises ScenarioError where outages of one broker that are listed by hand overlap.
+    slowdowns are multiplied.
     """
     groups: defaultdict[Hashable, list[Fault]] = defaultdict(list)
     for fault in faults:
@@ -112,7 +112,6 @@ def resolve_faults(faults: Iterable[Fault], brokers: int, horizon: float, loss: 
         own = groups[what]
         match own[0]:
             case Outage(broker=broker):
-                _check_listed(broker, [fault for fault in own if isinstance(fault, Outage) and fault.listed])
                 changes += _on_and_off(own, CRASH, RESTART, broker)
             case BrokenLink(one=one, other=other):
                 changes += _on_and_off(own, CUT, MEND, min(one, other), max(one, other))
@@ -157,14 +156,22 @@ def _side(side: frozenset[int], brokers: int) -> NDArray[np.bool_]:
     return apart
 
 
-def _check_listed(broker: int, outages: Sequence[Outage]) -> None:
-    for one, other in pairwise(sorted(outages, key=lambda outage: outage.start)):
-        if other.start < one.end:
-            until = "permanently" if math.isinf(one.end) else f"until {one.end:g} s"
-            raise ScenarioError(
-                f"broker {broker} is to crash at {other.start:g} s, but is down from {one.start:g} s {until} "
-                "(allowed: outages of one broker that do not overlap)"
+def overlapping(tables: Sequence[Sequence[Fault]], names: Sequence[str]) -> tuple[int, str] | None:
+    """The first table with a listed outage that overlaps another of its broker, and what is wrong; None where there is none."""
+    listed = [
+        (fault.broker, fault.start, place, fault.end)
+        for place, faults in enumerate(tables)
+        for fault in faults
+        if isinstance(fault, Outage) and fault.listed
+    ]
+    for (broker, start, place, end), (other, again, table, _) in pairwise(sorted(listed)):
+        if broker == other and again < end:
+            until = "permanently" if math.isinf(end) else f"until {format_duration(end)}"
+            return table, (
+                f"broker {names[broker]} is to crash at {format_duration(again)}, but is down from {format_duration(start)} "
+                f"{until} by faults[{place}] (allowed: outages of one broker that do not overlap)"
             )
+    return None
 
 
 def _on_and_off(faults: Sequence[Fault], on: int, off: int, target: int, other: int = -1) -> list[_Change]:
