@@ -16,10 +16,11 @@ from analysis.comparison import (
     label,
     variants_of,
 )
-from analysis.formatting import describe, number, scale
+from analysis.formatting import describe, number, scale, with_unit
 from analysis.page import section
 from analysis.replications import precision_said, warm_up_said
 from analysis.sweeps.axes import Axis, axes_of, drawn, points_said
+from analysis.sweeps.effects import design_effects, factors_of
 from analysis.sweeps.sobol import TOTAL, saltelli, sensitivity
 from analysis.sweeps.summary import over_points
 from sim.base.naming import Raw
@@ -41,6 +42,7 @@ def sweep_page(results: Results, charts: Sequence[Figure]) -> Raw:
         "extent": _extent(results),
         "rules": [(name, said) for name, said in rules if said],
         "keys": [(axis.name, _values(axis, drawn(results))) for axis in axes],
+        "effects": _effects(results, metrics),
         "table": _table(results, axes, metrics, over_points(results, metrics)),
     }
 
@@ -95,6 +97,20 @@ def _sensitivity(results: Results, metrics: Sequence[str]) -> tuple[list[tuple[s
         )
         rows.append((label(str(metric)), str(variant), str(key), first, total))
     return rows, missing
+
+
+def _effects(results: Results, metrics: Sequence[str]) -> list[tuple[str, str, str, str]]:
+    """Rows of the table of effects (metric, variant, change, effect), none where the sweep is no factorial design."""
+    if not factors_of(results):
+        return []
+    rows = []
+    for effect in design_effects(results, metrics):
+        metric = METRICS[effect.metric]
+        factor, unit = scale(metric.unit, effect.found.mean)
+        text = " ".join(filter(None, describe(effect.found, factor, signed=True)))
+        changes = " × ".join(f"{key}: {before} → {after}" for key, before, after in effect.changes)
+        rows.append((label(effect.metric), effect.variant, changes, with_unit(text, unit)))
+    return rows
 
 
 def _table(results: Results, axes: Sequence[Axis], metrics: Sequence[str], summary: pd.DataFrame) -> Raw:

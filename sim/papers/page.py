@@ -66,11 +66,13 @@ def write_page(reproduction: Reproduction, path: Path) -> None:
 
 @dataclass(frozen=True)
 class ShownSection:
-    """What the page shows of a section."""
+    """What the page shows of a section: what the paper says, `sentences`, and the scenario file to try variations of it."""
 
     key: str
     title: str
     text: str
+    sentences: Sequence[str]
+    scenario: str
     notes: Sequence[str]
     figures: Sequence[Figure]
     tables: Sequence[View]
@@ -85,6 +87,8 @@ def sections_of(reproduction: Reproduction) -> Iterator[ShownSection]:
             section.key,
             section.title,
             section.text,
+            list(dict.fromkeys(claim.sentence for claim in paper.claims if claim.section == section.key)),
+            run.scenario if run else "",
             list(run.notes) if run else ["This was not run."],
             charts_of(paper, section, runs) if len(runs) else [],
             chart_tables(paper, section, runs) if len(runs) else [],

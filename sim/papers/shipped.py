@@ -117,7 +117,10 @@ def _markdown(made: Reproduction) -> Iterator[str]:
     yield from ("", made.paper.text, "", "## What the paper claims, and what came out", "")
     yield from _rows(["where", "claim", "paper", "reading", "ours", "verdict", "why"], map(list, _claims(made)))
     for section in sections_of(made):
-        yield from ("", f"## {section.title}", "", section.text)
+        yield from ("", f"## {section.title}", "")
+        for sentence in section.sentences:
+            yield from (f"> {sentence}", "")
+        yield section.text + (f" To play with: `{section.scenario}`." if section.scenario else "")
         for note in section.notes:
             yield from ("", note)
         for chart in section.figures:

@@ -553,7 +553,8 @@ def test_without_a_policy_satisfaction_is_measured_where_tau_says_what_satisfies
 
 
 def test_the_shipped_scenario_compares_all_combinations_and_measures_all_alike() -> None:
-    variants = load_scenario(Path(__file__).resolve().parents[2] / "scenarios" / "combined.toml").variants.values()
+    points = load_scenario(Path(__file__).resolve().parents[2] / "scenarios" / "combined.toml").points
+    variants = [point.base for point in points]
     kinds = [(each.selection.kind, each.reconfiguration.kind, each.offloading.kind) for each in variants]
     policies = ("static", "similarity"), ("none", "dynatops-greedy"), ("none", "b3m", "fb3m")
     assert kinds == list(product(*policies))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from fake_reproduction import reproduction, table
+from fake_reproduction import SAID, reproduction, table
 
 from sim import plugins
 from sim.papers.shipped import (
@@ -80,6 +80,7 @@ def test_the_text_names_sentences_and_readings_and_shows_the_charts(tmp_path: Pa
         in text
     )
     assert "(ours, not counted)" in text
+    assert f"## The figure\n\n> {SAID}\n\nWhat it shows. To play with: `scenarios/small.toml`.\n" in text
     assert "By the most literal reading: of 3 claims" in text
     assert "quick look (--scale 0.5)" in text
     assert text.endswith("```sh\n./brokersim reproduce small\n```\n\nbrokersim 0.1.0, scale 0.5.\n")
