@@ -36,6 +36,7 @@ class LayoutOptions:
         None,
     )
     time_zone: str | None = declared("ZONE", "Time zone of times without one, such as Europe/Paris. [UTC]", None)
+    encoding: str | None = declared("NAME", "How lines are encoded, such as latin-1 or cp1252. [UTF-8]", None)
 
     @property
     def texts(self) -> Raw:
@@ -127,7 +128,7 @@ def choose_layout(
 
     Raises InputError where the name is unknown, or both name and columns are missing.
     """
-    from sim.workloads.traces.layouts import PLAIN, guess_layout, lay_over
+    from sim.workloads.traces.layouts import PLAIN, encoded, guess_layout, lay_over
 
     if name is None and columns is None:
         raise InputError(f"--format ({', '.join(presets)}) or --columns is needed to know the fields of the files")
@@ -135,7 +136,7 @@ def choose_layout(
     if name is not None and name not in known:
         raise InputError(f"--format: {unknown('layout', name, known)}")
     layout = guess_layout(sources[0].path) if name is None else known[name]
-    return lay_over(layout, columns=columns, **over.texts, **over.times)
+    return encoded(lay_over(layout, columns=columns, **over.texts, **over.times), over.encoding)
 
 
 def _instant(option: str, text: str | None, zone: str) -> int | None:

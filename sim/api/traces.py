@@ -18,7 +18,7 @@ from sim.workloads.traces.events import EVENT_LAYOUTS, GRAMMAR_OF, action_words,
 from sim.workloads.traces.follow_pipeline import FollowOptions
 from sim.workloads.traces.follow_pipeline import prepare_follows as follows_prepared
 from sim.workloads.traces.follow_tables import PRESETS, Trace, free_trace, preset_trace
-from sim.workloads.traces.layouts import LAYOUTS, PLACE_LAYOUTS, PLAIN, Layout, guess_layout, lay_over
+from sim.workloads.traces.layouts import LAYOUTS, PLACE_LAYOUTS, PLAIN, Layout, encoded, guess_layout, lay_over
 from sim.workloads.traces.pipeline import CheckinOptions
 from sim.workloads.traces.pipeline import prepare_checkins as checkins_prepared
 from sim.workloads.traces.sources import Inputs, find_groups, find_sources
@@ -289,7 +289,7 @@ def _preset(format: str | None, folder: Path | None, tables: _Tables, text: Layo
         raise InputError(f"--format: {unknown('data set', format, PRESETS)}")
     said: dict[str, object] = {name: files for name, (files, _) in tables.items()}
     said |= {f"{name}-columns": columns for name, (_, columns) in tables.items()}
-    said |= {**text.texts, "time-format": text.time_format, "spread": spread}
+    said |= {**text.texts, "time-format": text.time_format, "encoding": text.encoding, "spread": spread}
     for name, value in said.items():
         if value not in (None, []):
             raise InputError(f"--{name}: has no effect with --format {format}, which defines the contents of its files")
@@ -307,7 +307,8 @@ def _free(format: str | None, tables: _Tables, text: LayoutOptions, spread: _Spr
         if columns is None:
             raise InputError(f"--{name}-columns is needed to know the fields of {files[0]}")
         over = {**(text.texts if layout in lines else {}), **text.times}
-        laid[name] = lay_over(layout, columns=columns, option=f"--{name}-columns", **over), files
+        layout = lay_over(layout, columns=columns, option=f"--{name}-columns", **over)
+        laid[name] = encoded(layout, text.encoding if layout.kind != "parquet" else None), files
     return free_trace(laid["follows"], laid["events"], spread)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from sim.scenario.reader import load_scenario
 from sim.workloads.format.folder import load_workload
 from sim.workloads.traces.event_pipeline import EventOptions, prepare_events
 from sim.workloads.traces.events import ACTIONS, DECODED_MQTT, action_words
-from sim.workloads.traces.layouts import CSV, JSONL, PARQUET, lay_over
+from sim.workloads.traces.layouts import CSV, JSONL, PARQUET, Layout, encoded, lay_over
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -214,6 +215,58 @@ def test_what_a_log_says_of_sessions_groups_and_messages(spark: SparkSession, tm
             "publish": {"qos": {"1": 1}, "retain": {"1": 1}},
             "deliver": {"qos": {"1": 1}, "retain": {"0": 1}},
         }
+
+
+def test_keys_with_dots_lead_into_objects(tmp_path: Path) -> None:
+    """A key of its own comes first; what is no object, or has an object where a name should be, is nothing, or no row."""
+    rows = [
+        {"t": 0, "a": "subscribe", "client": {"id": "c"}, "meta": {"topic": "x"}},
+        {"t": 1, "a": "publish", "meta": {"topic": "y"}, "meta.topic": "x"},
+        {"t": 2, "a": "publish", "client": "p", "meta": {"topic": {"name": "x"}}},
+        {"t": 3, "a": "publish", "client": "p", "meta": {"topic": "x"}},
+    ]
+    (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    columns = "time=t,action=a,client=client.id,topic=meta.topic"
+    layout = lay_over(JSONL, columns=columns, time_formats=["epoch"])
+    workload = prepare_events(None, [tmp_path / "in.jsonl"], tmp_path / "w", layout)
+    assert workload.rows == {"read": 4, "kept": 3, "quarantined": {"unparsable": 1}}
+    assert workload.topics.names.to_pylist() == ["x"]
+    assert workload.users.names.to_pylist() == ["c"]
+    strange = lay_over(layout, time_formats=["yyyy-MM-dd GG"])
+    with pytest.raises(WorkloadError, match="are not read by Arrow kernels, which alone read keys with dots"):
+        prepare_events(None, [tmp_path / "in.jsonl"], tmp_path / "w", strange)
+
+
+@pytest.mark.parametrize("name", ["latin-1", "cp1252", "shift_jis", "UTF8"])
+def test_lines_of_another_encoding(tmp_path: Path, name: str) -> None:
+    """Names are the same as in UTF-8, in the header too; a line that is not in the encoding is no row."""
+    word = "テスト" if name == "shift_jis" else "Küche"
+    text = f"t,a,{word},topic\n0,subscribe,{word},x\n1,publish,p,{word}\n2,publish,p,x\n"
+    broken = {"latin-1": b"", "cp1252": b"3,publish,\xc3\x81,x\n"}.get(name, b"3,publish,\xff\xff,x\n")
+    (tmp_path / "in.csv").write_bytes(text.encode(name) + broken)
+    layout = lay_over(CSV, columns=f"time=t,action=a,client={word},topic", header=True, time_formats=["epoch"])
+    workload = prepare_events(None, [tmp_path / "in.csv"], tmp_path / "w", encoded(layout, name))
+    assert workload.rows is not None
+    assert workload.rows["quarantined"] == ({"unparsable": 1} if broken else {})
+    assert workload.users.names.to_pylist() == sorted([word, "p"])
+    assert workload.topics.names.to_pylist() == sorted(["x", word])
+
+
+@pytest.mark.parametrize(
+    ("layout", "name", "message"),
+    [
+        (
+            CSV,
+            "utf-16",
+            "--encoding 'utf-16': no encoding in which ASCII characters are as they are (expected such as latin-1",
+        ),
+        (CSV, "latin-one", "--encoding 'latin-one': no such encoding"),
+        (PARQUET, "latin-1", "--encoding: has no effect with --format parquet"),
+    ],
+)
+def test_encodings_that_cannot_be(layout: Layout, name: str, message: str) -> None:
+    with pytest.raises(WorkloadError, match=re.escape(message)):
+        encoded(layout, name)
 
 
 def test_words_for_actions() -> None:

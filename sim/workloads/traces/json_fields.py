@@ -11,6 +11,7 @@ from typing import Never
 import numpy as np
 import pyarrow as pa
 
+from sim.base.naming import Raw, RawValue
 from sim.files.columns import masked
 from sim.files.parquet import strings
 from sim.workloads.traces.fields import Fields
@@ -23,8 +24,8 @@ _MOST_DIGITS = 1000  # of a number that Spark's parser takes
 def json_fields(lines: Lines, layout: Layout, used: Mapping[str, str]) -> Fields:
     """The fields of lines of one object of JSON each; `used` are the keys of those that are wanted, by the pipeline's names.
 
-    A line that is anything else, or has a list, an object, true or false where a name should be, is not parsed. Whole numbers are as
-    they stand there, others as Java writes them.
+    A key such as `meta.topic` is one of the object `meta`. A line that is anything else, or has a list, an object, true or false where
+    a name should be, is not parsed. Whole numbers are as they stand there, others as Java writes them.
     """
     keys = list(dict.fromkeys(used.values()))
     names = {keys.index(key) for key in name_keys(layout, list(used))}
@@ -49,13 +50,22 @@ def _values(
         return None
     if not isinstance(found, dict):
         return None
-    values = [found.get(key) for key in keys]
+    values = [_value(found, key) for key in keys]
     for number, value in enumerate(values):
         if value is not None and not isinstance(value, str):
             if number in names:
                 return None
             values[number] = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return values
+
+
+def _value(found: Raw, key: str) -> RawValue:
+    """The value of a key: of its own, or else in the objects that the parts of a dotted key name."""
+    if key in found or "." not in key:
+        return found.get(key)
+    first, _, rest = key.partition(".")
+    within = found.get(first)
+    return _value(within, rest) if isinstance(within, dict) else None
 
 
 def _number(text: str) -> str:

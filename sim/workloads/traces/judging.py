@@ -20,7 +20,7 @@ from sim.files.parquet import arrow, strings
 from sim.workloads.traces.fields import Fields, text_fields
 from sim.workloads.traces.json_fields import json_fields
 from sim.workloads.traces.layouts import Layout
-from sim.workloads.traces.ranges import Lines, Range, lines_of
+from sim.workloads.traces.ranges import Lines, Range, lines_of, recoded
 from sim.workloads.traces.shelves import Piece, PieceWriter, RowFault
 from sim.workloads.traces.time_kernels import uncovered
 from sim.workloads.traces.times import Window
@@ -64,7 +64,7 @@ class RangeJudge:
         writer = PieceWriter(self.folder, Piece(part.source, part.start))
         for data in part.chunks():
             beginning = part.start + writer.piece.lines == 0
-            lines = lines_of(data, beginning=beginning)
+            lines = lines_of(recoded(data, self.layout.encoding), beginning=beginning)
             self._judge(lines, part.names, beginning and self.layout.header, writer)
         writer.close()
         return writer.piece

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ Kind = Literal["text", "jsonl", "parquet", "log"]
 
 SKIPPED = "_"
 # Fields with names.
-_NAMES = ("user", "place", "client", "publisher", "topic", "kind")
+_NAMES = ("user", "place", "client", "publisher", "topic", "kind", "group")
 # Fields that give a time where there is no `time`: one of these dates, and a time of the day or none.
 _DATES = (("date",), ("year", "month", "day"), ("weekday",))
 _CLOCKS = ("clock", "minute")
@@ -33,8 +34,8 @@ class Layout:
     `columns` names the fields of a line in order; unknown ones are skipped. Or it maps the pipeline's names to the file's: keys of
     JSON lines, columns of Parquet, or names in a text's first line, the `header`. With `quote`, a field of a text may be in double
     quotes (RFC 4180), but never span lines. `time_formats` are tried in order: datetime patterns of Spark, which may begin with a
-    weekday (EEE), or one of `NAMED_TIMES`. Times without a zone are in `time_zone`. `text` is a description for help. Raises
-    WorkloadError where the layout is invalid.
+    weekday (EEE), or one of `NAMED_TIMES`. Times without a zone are in `time_zone`. `encoding` is that of lines. `text` is a
+    description for help. Raises WorkloadError where the layout is invalid.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Layout:
     quote: bool = False
     time_formats: tuple[str, ...] = ("iso",)
     time_zone: str = "UTC"
+    encoding: str = "utf-8"
     text: str = ""
 
     def __post_init__(self) -> None:
@@ -59,6 +61,7 @@ class Layout:
         for pattern in self.time_formats:
             _check_pattern(pattern)
         zone_of(self.time_zone)
+        _check_encoding(self.encoding)
 
     def require(self, what: str, fields: Sequence[str], option: str = "--columns") -> None:
         """Raise WorkloadError unless it has each of these fields, which `what` needs; `option` is the option to set them."""
@@ -69,6 +72,19 @@ class Layout:
                 raise WorkloadError(
                     f"{option} {self.said() or 'is not given'}: no {field}{hint} ({what} need {', '.join(fields)})"
                 )
+
+    @property
+    def beyond_expressions(self) -> str | None:
+        """What of it only kernels can read; None where Spark's expressions can read all of it."""
+        if self.encoding != "utf-8":
+            return f"files in {self.encoding}"
+        if (
+            self.kind == "jsonl"
+            and isinstance(self.columns, Mapping)
+            and any("." in key for key in self.columns.values())
+        ):
+            return "keys with dots"
+        return None
 
     @property
     def time_fields(self) -> tuple[str, ...]:
@@ -88,7 +104,8 @@ class Layout:
         """Its entries in a manifest."""
         text = {"delimiter": self.delimiter, "header": self.header, "quote": self.quote} if self.kind == "text" else {}
         times = {"time_formats": list(self.time_formats), "time_zone": self.time_zone}
-        return {"format": self.name, "columns": self.said(), **text, **times}
+        encoding = {} if self.encoding == "utf-8" else {"encoding": self.encoding}
+        return {"format": self.name, "columns": self.said(), **text, **times, **encoding}
 
 
 def name_keys(layout: Layout, fields: Sequence[str] = _NAMES) -> list[str]:
@@ -108,6 +125,28 @@ def zone_of(name: str) -> tzinfo:
         raise WorkloadError(
             f"--time-zone '{name}': no such zone{hint} (expected such as Europe/Paris or +02:00)"
         ) from None
+
+
+def encoded(layout: Layout, encoding: str | None) -> Layout:
+    """`layout` with lines in an encoding, unless that is None."""
+    if encoding is None:
+        return layout
+    if layout.kind == "parquet":
+        raise WorkloadError(f"--encoding: has no effect with --format {layout.name}")
+    _check_encoding(encoding)
+    return replace(layout, encoding=codecs.lookup(encoding).name)
+
+
+def _check_encoding(encoding: str) -> None:
+    """Raise WorkloadError unless there is such an encoding, in which a line ends and fields are separated as in ASCII."""
+    plain = "\n,\t{}"
+    try:
+        if plain.encode(encoding) == plain.encode("ascii"):
+            return
+        found = "no encoding in which ASCII characters are as they are"
+    except (LookupError, ValueError):
+        found = "no such encoding"
+    raise WorkloadError(f"--encoding '{encoding}': {found} (expected such as latin-1, cp1252, shift_jis or utf-8)")
 
 
 def lay_over(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sim.base.errors import WorkloadError
 from sim.workloads.traces.fields import Fields
 from sim.workloads.traces.judging import Rules, write_judged
-from sim.workloads.traces.ranges import Range, lines_of
+from sim.workloads.traces.ranges import Range, lines_of, recoded
 from sim.workloads.traces.readers.broker_lines import FOREIGN, LineEvents, LogEvent, LogReader
 from sim.workloads.traces.shelves import Piece, PieceWriter
 from sim.workloads.traces.sources import Source
@@ -40,7 +40,13 @@ class _Rows:
 
 
 def read_log(
-    sources: Sequence[Source], first: int, reader: LogReader, rules: Rules, folder: Path, report: Callable[[str], None]
+    sources: Sequence[Source],
+    first: int,
+    encoding: str,
+    reader: LogReader,
+    rules: Rules,
+    folder: Path,
+    report: Callable[[str], None],
 ) -> tuple[list[Piece], Counter[str]]:
     """The judged events of a log's files, numbered from `first` on, and how many lines are none, by reason.
 
@@ -51,7 +57,7 @@ def read_log(
         writer = PieceWriter(folder, Piece(number, 0))
         without = Counter[str]()
         batch = list[tuple[int, str, LogEvent | None, bool]]()
-        for line, raw, made in _lines(reader, Range(number, str(source.path), 0, None)):
+        for line, raw, made in _lines(reader, Range(number, str(source.path), 0, None), encoding):
             if isinstance(made, str) and made != FOREIGN:
                 without[made] += 1
                 continue
@@ -71,7 +77,7 @@ def read_log(
     return pieces, left_out
 
 
-def _lines(reader: LogReader, whole: Range) -> Iterator[tuple[int, str, LineEvents]]:
+def _lines(reader: LogReader, whole: Range, encoding: str) -> Iterator[tuple[int, str, LineEvents]]:
     """The lines of a file, numbered from 0, with what they say. Raises Damaged where the file cannot be unpacked."""
     line, raw = -1, ""
     damaged = list[tuple[int, str]]()
@@ -79,7 +85,7 @@ def _lines(reader: LogReader, whole: Range) -> Iterator[tuple[int, str, LineEven
     def texts() -> Iterator[str]:
         nonlocal line, raw
         for chunk in whole.chunks():
-            lines = lines_of(chunk, beginning=line < 0)
+            lines = lines_of(recoded(chunk, encoding), beginning=line < 0)
             for n in range(len(lines)):
                 line, raw = line + 1, lines.text(n)
                 if lines.valid[n]:

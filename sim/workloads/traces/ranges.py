@@ -83,6 +83,23 @@ def cut_files(
     return ranges
 
 
+def recoded(data: bytes, encoding: str) -> bytes:
+    """Whole lines in UTF-8; those that are not in this encoding become lines that are not in UTF-8 either."""
+    if encoding == "utf-8":
+        return data
+    try:
+        return data.decode(encoding).encode()
+    except UnicodeDecodeError:
+        return b"\n".join(_recoded_line(line, encoding) for line in data.split(b"\n"))
+
+
+def _recoded_line(line: bytes, encoding: str) -> bytes:
+    try:
+        return line.decode(encoding).encode()
+    except UnicodeDecodeError:
+        return b"\xff" + line
+
+
 @dataclass
 class Lines:
     """The lines of a chunk, as positions in its bytes.

@@ -115,7 +115,13 @@ def _check_columns(file: Path, layout: Layout, fields: Sequence[str], names: Seq
 
 def _header(path: Path, file: Path, layout: Layout) -> tuple[str, ...]:
     try:
-        line = first_bytes(path, 1 << 20).partition(b"\n")[0].decode("utf-8-sig").removesuffix("\r")
+        line = (
+            first_bytes(path, 1 << 20)
+            .partition(b"\n")[0]
+            .decode(layout.encoding)
+            .removeprefix("\ufeff")
+            .removesuffix("\r")
+        )
     except (UnicodeDecodeError, Damaged, OSError) as error:
         raise WorkloadError(f"{file}: line 1: no header that can be read ({error})") from None
     if not layout.quote:

@@ -185,9 +185,11 @@ class Workshop:
                 )
             report = partial(self.progress, step)
             report("")
-            pieces, without = read_log(sources, first, table.reader, table.rules, folder, report)
+            pieces, without = read_log(sources, first, table.layout.encoding, table.reader, table.rules, folder, report)
             self.left_out += without
             return pieces
+        if uncovered and table.layout.beyond_expressions:
+            raise WorkloadError(f"{sources[0].path}: {uncovered}, which alone read {table.layout.beyond_expressions}")
         if uncovered and self.spark is None:
             raise WorkloadError(f"{sources[0].path}: {uncovered}; give --engine spark, which reads them")
         report = partial(self.progress, f"{step} by {'Spark expressions' if uncovered else 'Arrow kernels'}")

@@ -1,0 +1,143 @@
+"""Logs of brokers that run here, on loopback, replayed: a network delivers what they delivered, shared subscriptions included."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sim.workloads.format.folder import load_workload
+
+Brokersim = Callable[..., tuple[int, str, str]]
+
+SCENARIO = """\
+title = "Live"
+workload = { kind = "prepared", path = "w" }
+network = { brokers = 3, latency = { kind = "unit", rtt = "1us" } }
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+@contextmanager
+def running(program: str, *arguments: str, port: int) -> Iterator[None]:
+    """The server, once it accepts connections."""
+    path = shutil.which(program) or shutil.which(program, path="/usr/sbin")
+    if path is None:
+        pytest.skip(f"{program} is not installed")
+    server = subprocess.Popen([path, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(100):
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        yield
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+def text(value: str) -> bytes:
+    return struct.pack(">H", len(value)) + value.encode()
+
+
+class Mqtt:
+    """A client of MQTT 5.0 with just what is needed here."""
+
+    def __init__(self, port: int, name: str) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), 5)
+        self.send(0x10, text("MQTT") + b"\x05\x02\x00\x3c\x00" + text(name))
+
+    def send(self, kind: int, body: bytes, *, answered: bool = True) -> None:
+        assert len(body) < 128
+        self.socket.sendall(bytes([kind, len(body)]) + body)
+        if answered:
+            self.socket.recv(4096)
+
+    def subscribe(self, *filters: str) -> None:
+        self.send(0x82, b"\x00\x01\x00" + b"".join(text(one) + b"\x00" for one in filters))
+
+    def publish(self, topic: str, *, retain: bool = False) -> None:
+        self.send(0x30 | retain, text(topic) + b"\x00x", answered=False)
+        time.sleep(0.02)  # so that the order is the same at all clients
+
+    def close(self) -> None:
+        self.send(0xE0, b"", answered=False)
+        self.socket.close()
+
+
+def replay(brokersim: Brokersim, tmp_path: Path, log: Path, name: str) -> tuple[list[str], str]:
+    """The users of the log's workload, and what the check of its deliveries says."""
+    status, _, err = brokersim("prepare", "events", str(log), "--format", name, "--out", "w", "--quiet")
+    assert (status, err) == (0, "")
+    (tmp_path / "live.toml").write_text(SCENARIO)
+    status, out, _ = brokersim("run", "live.toml", "--check-deliveries", "--jobs", "1", "--quiet")
+    assert status == 0, out
+    return load_workload(tmp_path / "w").users.names.to_pylist(), out
+
+
+def test_mosquitto_with_shared_subscriptions_and_retained_messages(brokersim: Brokersim, tmp_path: Path) -> None:
+    port, log = free_port(), tmp_path / "mosquitto.log"
+    settings = f"listener {port} 127.0.0.1\nallow_anonymous true\nlog_type all\nlog_dest file {log}\nuser root\n"
+    (tmp_path / "m.conf").write_text(settings)
+    with running("mosquitto", "-c", str(tmp_path / "m.conf"), port=port):
+        sensor = Mqtt(port, "sensor")
+        sensor.publish("config/rate", retain=True)
+        workers = [Mqtt(port, f"worker {n}") for n in range(3)]
+        for worker in workers:
+            worker.subscribe("$share/crew/jobs/+")
+        workers[0].subscribe("jobs/urgent", "config/#")
+        for n in range(9):
+            sensor.publish(f"jobs/{n % 3}")
+        sensor.publish("jobs/urgent")
+        workers[2].close()
+        time.sleep(0.1)
+        sensor.publish("jobs/0")
+        sensor.publish("config/rate", retain=True)
+        time.sleep(0.3)
+        for client in (sensor, *workers[:2]):
+            client.close()
+    users, out = replay(brokersim, tmp_path, log, "mosquitto")
+    assert users == ["sensor", "worker 0", "worker 1", "worker 2", "$share/crew/jobs/+"]
+    assert "13 deliveries in the trace, 13 simulated: equal for each of 6 pairs of topic and subscriber" in out
+
+
+def test_a_nats_server_with_queue_groups(brokersim: Brokersim, tmp_path: Path) -> None:
+    port, log = free_port(), tmp_path / "nats.log"
+    with running("nats-server", "-a", "127.0.0.1", "-p", str(port), "-DV", "-l", str(log), port=port):
+        clients = []
+        for name in ("shop", "worker", "worker", "audit"):
+            clients.append(socket.create_connection(("127.0.0.1", port), 5))
+            clients[-1].sendall(f'CONNECT {{"verbose":false,"name":"{name}"}}\r\nPING\r\n'.encode())
+            time.sleep(0.05)
+        shop, *workers, audit = clients
+        for worker in workers:
+            worker.sendall(b"SUB orders.* crew 1\r\n")
+        audit.sendall(b"SUB orders.> 1\r\nSUB orders.new 2\r\n")
+        time.sleep(0.2)
+        for n in range(12):
+            shop.sendall(f"PUB orders.{('new', 'old', 'eu.new')[n % 3]} 2\r\nhi\r\n".encode())
+            time.sleep(0.02)
+        time.sleep(0.2)
+        for client in clients:
+            client.close()
+        time.sleep(0.2)
+    users, out = replay(brokersim, tmp_path, log, "nats")
+    assert users[:4] == ["audit", "shop", "worker", users[3]]
+    assert users[3].startswith("worker cid:")
+    assert users[4:] == ["$share/crew/orders.*"]
+    assert "20 deliveries in the trace, 20 simulated: equal for each of 5 pairs of topic and subscriber" in out
