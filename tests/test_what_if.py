@@ -207,6 +207,24 @@ def test_a_storm_takes_as_long_as_the_broker_takes_to_accept_all(tmp_path: Path,
     assert runs.loc["back-off", "connection_attempts"] == 7 * users["back-off"]  # after 1, 2, 4 … 63 s
 
 
+# -- rolling-drain
+
+
+def test_a_drain_takes_as_long_as_its_rate_makes_of_the_users_of_a_broker(tmp_path: Path) -> None:
+    """A fifth of the users and topics. Broker 1 is drained once broker 0 is up again, with those who have come from there."""
+    runs, results = ran(tmp_path, "rolling-drain", ["workload.users=320", "workload.topics=800"])
+    for variant, rate in (("2 per second", 2.0), ("20 per second", 20.0), ("all at once", math.inf)):
+        faults = results.table(runs.loc[variant, "run"], "faults")
+        assert faults["what"].tolist() == ["drain", "drained", "down", "up"] * 2
+        users, took = faults.loc[faults["what"] == "drain", "value"], faults.loc[faults["what"] == "drained", "value"]
+        assert took.tolist() == pytest.approx((users / rate).tolist())
+        assert users.sum() == runs.loc[variant, "drained_users"]
+        ends = 30 + np.cumsum(took + 5 + 10)
+        assert faults.loc[faults["what"] == "up", "time"].tolist() == pytest.approx(ends.tolist())
+        assert runs.loc[variant, ["user_unavailability", "lost_disconnected"]].tolist() == [0, 0]
+    assert runs.loc["no drain", "user_unavailability"] > 0.01
+
+
 # -- region-parted
 
 
