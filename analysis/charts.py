@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+# Any: the library that draws charts has no types.
+from typing import Any
+
 import altair as alt
 import pandas as pd
-import vl_convert
 from markupsafe import Markup
 
 from sim.base.errors import ResultsError
@@ -35,6 +37,17 @@ _CONFIG = {
     "legend": {"labelColor": INK, "title": None, "orient": "top", "columns": 2, "labelLimit": 150, "symbolLimit": 40},
     "view": {"stroke": None},
 }
+
+
+def vega() -> Any:
+    """The library that draws charts. Raises ResultsError where it is not installed."""
+    try:
+        import vl_convert
+    except ImportError:
+        raise ResultsError(
+            "charts need vl-convert-python, which is not installed: pip install 'brokersim[report]'"
+        ) from None
+    return vl_convert
 
 
 @dataclass(frozen=True)
@@ -90,7 +103,7 @@ def save_figure(chart: Figure, path: Path, width: int = 720) -> None:
 def _html(spec: Raw) -> str:
     """A page of one chart, whose specification is in a script element that names must not close."""
     placeholder = '"the specification"'
-    page: str = vl_convert.vegalite_to_html({"description": placeholder[1:-1]}, vl_version=VEGA_LITE, bundle=True)
+    page: str = vega().vegalite_to_html({"description": placeholder[1:-1]}, vl_version=VEGA_LITE, bundle=True)
     before, after = page.split(f'{{"description":{placeholder}}}')
     return f"{before}{script(spec)}{after}"
 
@@ -103,14 +116,14 @@ def script(value: RawValue) -> Markup:
 
 def svg_of(chart: Figure, width: int = 720) -> str:
     """A chart as SVG, `width` pixels wide."""
-    svg: str = vl_convert.vegalite_to_svg(chart.sized(width), vl_version=VEGA_LITE)
+    svg: str = vega().vegalite_to_svg(chart.sized(width), vl_version=VEGA_LITE)
     return svg
 
 
 def _picture(svg: str, suffix: str) -> bytes:
     if suffix == ".svg":
         return svg.encode()
-    content: bytes = vl_convert.svg_to_png(svg, scale=2) if suffix == ".png" else vl_convert.svg_to_pdf(svg)
+    content: bytes = vega().svg_to_png(svg, scale=2) if suffix == ".png" else vega().svg_to_pdf(svg)
     return content
 
 

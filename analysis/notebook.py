@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from markupsafe import Markup
 
 from analysis.charts import svg_of
@@ -22,7 +24,8 @@ def notebook_html(results: Results) -> str:
     if results.runs.empty:
         return _element("p", f"{results.manifest['title']}: no run finished, {len(results.failed)} failed.")
     said = headlines(results)
-    charts = sweep_figures(results) or intervals(results, headline_of(results)[:1])
+    drawn = find_spec("vl_convert") is not None
+    charts = (sweep_figures(results) or intervals(results, headline_of(results)[:1]))[:drawn]
     return Markup("").join(
         [
             _element("h4", results.manifest["title"]),
@@ -30,7 +33,7 @@ def notebook_html(results: Results) -> str:
             _element("p", method(results)),
             *(_element("p", str(sentence)) for sentence in said.sentences),
             *(_element("p", f"Note: {note}") for note in said.notes),
-            *(Markup(svg_of(chart)) for chart in charts[:1]),  # noqa: S704 - drawn by Vega, which escapes text
+            *(Markup(svg_of(chart)) for chart in charts),  # noqa: S704 - drawn by Vega, which escapes text
         ]
     )
 

@@ -11,10 +11,9 @@ from importlib.resources import files
 from typing import Any
 
 import jinja2
-import vl_convert
 from markupsafe import Markup
 
-from analysis.charts import VEGA_LITE, Figure, script
+from analysis.charts import VEGA_LITE, Figure, script, vega
 from sim.base.escaping import printable
 from sim.base.naming import Raw
 
@@ -47,4 +46,4 @@ def _shown(value: Any) -> Any:
 @cache
 def _bundle() -> Markup:
     """The charts' JavaScript, which takes a second to bundle."""
-    return Markup(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", VEGA_LITE))  # noqa: S704 - a library's own
+    return Markup(vega().javascript_bundle("window.vegaEmbed = vegaEmbed;", VEGA_LITE))  # noqa: S704 - a library's own
