@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sim.base.errors import WorkloadError
 from sim.workloads.format.workload import Workload
@@ -324,6 +326,35 @@ def test_the_fields_of_a_capture() -> None:
         ("disconnect", "phone"),
     ]
     assert reasons == {"header": 1, "acknowledgement": 1, "no CONNECT in the capture": 1, "no packet": 1}
+
+
+BROKEN = (
+    ("mosquitto", MOSQUITTO),
+    (
+        "emqx",
+        "\n".join(json.dumps({"time": "2026", "msg": said, "clientid": "c", "packet": text}) for said, text in EMQX),
+    ),
+    ("nats", NATS + json.dumps({"connections": [{"name": "w", "subscriptions_list_detail": [{"subject": "a"}]}]})),
+    ("tshark", TSHARK),
+)
+
+
+@pytest.mark.parametrize(("name", "text"), BROKEN)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 99), st.integers(0, 300), st.integers(0, 3), st.sampled_from('",:[]{}()0²x\t ')),
+        max_size=6,
+    )
+)
+def test_broken_lines_are_read_without_an_error(name: str, text: str, broken: list[tuple[int, int, int, str]]) -> None:
+    """Some characters of some lines are replaced: every line still says something or is told to be foreign."""
+    lines = text.splitlines()
+    for line, at, length, put in broken:
+        old = lines[line % len(lines)]
+        lines[line % len(lines)] = old[:at] + put + old[at + length :]
+    made = list(READERS[name]().read(iter(lines)))
+    assert len(lines) <= len(made) <= len(lines) + 1
+    assert all(value is None or isinstance(value, str) for one in made for event in one for value in event)
 
 
 @pytest.mark.parametrize(

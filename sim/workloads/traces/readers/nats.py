@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from sim.base.naming import Raw
+from sim.base.naming import Raw, RawValue
 from sim.workloads.traces.readers.broker_lines import FOREIGN, LineEvents, LogEvent, parse_object
 
 _LINE = re.compile(r"(?:\[\d+\] )?(\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d+) \[(\w{3})\] (.*)", re.DOTALL)
@@ -114,7 +114,7 @@ class NatsReader:
             return "part of a document"
         self._waiting = []
         if "connections" in found:
-            return [event for one in found["connections"] for event in _snapshot(one)] or "notice"
+            return [event for one in _objects(found["connections"]) for event in _snapshot(one)] or "notice"
         kind = str(found.get("type", ""))
         if kind.startswith(_ADVISORY) and isinstance(client := found.get("client"), dict):
             cid, time = str(client.get("id")), str(found.get("timestamp"))
@@ -124,14 +124,20 @@ class NatsReader:
         return "notice" if kind else FOREIGN
 
 
+def _objects(found: RawValue) -> list[Raw]:
+    """The objects in a list; none where it is none."""
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
 def _snapshot(connection: Raw) -> Iterator[LogEvent]:
     """The session of a connection of `/connz`, and its subscriptions, which are as old as it, for all that is known."""
     name = str(connection.get("name") or f"cid:{connection.get('cid')}")
     start, stop = str(connection.get("start")), connection.get("stop")
     yield LogEvent(start, "connect", name, clean="1")
-    for held in connection.get("subscriptions_list_detail") or ():
-        yield LogEvent(start, "subscribe", name, str(held.get("subject")), group=held.get("qgroup"))
-    for subject in connection.get("subscriptions_list") or ():
+    for held in _objects(connection.get("subscriptions_list_detail")):
+        yield LogEvent(start, "subscribe", name, str(held.get("subject")), group=str(held.get("qgroup") or ""))
+    subjects = connection.get("subscriptions_list")
+    for subject in subjects if isinstance(subjects, list) else ():
         yield LogEvent(start, "subscribe", name, str(subject))
     if stop:
         yield LogEvent(str(stop), "disconnect", name)

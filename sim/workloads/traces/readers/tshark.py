@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import csv
+import re
 from collections.abc import Iterable, Iterator
 from itertools import repeat
 
+from sim.workloads.traces.fields import field_pattern, unquoted
+from sim.workloads.traces.layouts import CSV, TSV
 from sim.workloads.traces.readers.broker_lines import FOREIGN, LineEvents, LogEvent
 
 TSHARK_FIELDS = ("frame.time_epoch", "tcp.stream", "tcp.srcport", "mqtt.msgtype", "mqtt.clientid", "mqtt.topic")
 _CONNECT, _PUBLISH, _SUBSCRIBE, _UNSUBSCRIBE, _PINGREQ, _PINGRESP, _DISCONNECT = 1, 3, 8, 10, 12, 13, 14
 _TRUE = ("1", "true")
+_QUOTED = {layout.delimiter: field_pattern(layout) for layout in (CSV, TSV)}
 
 
 class TsharkReader:
@@ -40,7 +43,7 @@ class TsharkReader:
     def _events(self, row: dict[str, str]) -> LineEvents:
         kinds = [kind for kind in row["mqtt.msgtype"].split(",") if kind]
         stream, time = row["tcp.stream"].split(",")[0], row["frame.time_epoch"]
-        if not all(kind.isdigit() for kind in kinds):
+        if not all(kind.isdecimal() for kind in kinds):
             return FOREIGN
         packets = _Packets(row)
         events, reasons = list[LogEvent](), list[str]()
@@ -105,7 +108,7 @@ class _Packets:
         }
         self._lists["mqtt.clientid"] = iter([row["mqtt.clientid"]])
         lengths = row.get("mqtt.topic_len", "")
-        self._sizes = [int(size) for size in lengths.split(",") if size.isdigit()]
+        self._sizes = [int(size) for size in lengths.split(",") if size.isdecimal()]
         self._topics = _cut(row["mqtt.topic"], self._sizes) if self._sizes else row["mqtt.topic"].split(",")
         kinds = row["mqtt.msgtype"].split(",")
         self._taking = sum(kind in ("3", "8", "10") for kind in kinds)
@@ -126,7 +129,7 @@ class _Packets:
             return []
         if kind == _PUBLISH or self._taking == 1:
             count = 1 if kind == _PUBLISH else len(self._topics)
-        elif not self._sizes or length is None:
+        elif not self._sizes or length is None or not length.isdecimal():
             self.broken = True  # any of them may be of either packet
             return []
         else:
@@ -152,7 +155,7 @@ class _Packets:
             return "0"
         if messages and messages.count(",") + 1 == self._published:
             return str(len((self.next("mqtt.msg") or "").replace(":", "")) // 2)
-        if length is None or not length.isdigit() or not topics:
+        if length is None or not length.isdecimal() or not topics:
             return None
         return str(max(0, int(length) - 2 - len(topics[0].encode()) - 2 * (flags["qos"] not in (None, "0"))))
 
@@ -169,4 +172,6 @@ def _cut(cell: str, sizes: list[int]) -> list[str] | None:
 
 
 def _split(line: str, delimiter: str) -> list[str]:
-    return next(csv.reader([line], delimiter=delimiter), [])
+    if '"' not in line:
+        return line.split(delimiter)
+    return [unquoted(field) for field in re.findall(_QUOTED[delimiter], delimiter + line)]
