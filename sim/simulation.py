@@ -19,6 +19,7 @@ from sim.base.errors import ScenarioError, WorkloadError
 from sim.base.memory import need
 from sim.base.randomness import Streams
 from sim.base.validation import dotted
+from sim.brokers.control.healing import HealingSetting
 from sim.brokers.control.manager import ReconfigurationSetting
 from sim.brokers.control.offloading import OffloadingSetting
 from sim.brokers.fabric.delivery import DeliverySetting
@@ -31,6 +32,7 @@ from sim.files.inputs import File
 from sim.files.parquet import strings
 from sim.metrics import MetricValue
 from sim.overlay.geometry import Dissemination, GeometrySetting
+from sim.overlay.healing import Healing
 from sim.overlay.latency import LatencyModel, LatencySetting
 from sim.overlay.pair_times import PairTimes
 from sim.overlay.promises import GeometryPromises, LatencyPromises
@@ -202,6 +204,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
             **dict(scenario.network.reconnect), connection_rate=scenario.brokers.connection_rate
         ),
         delivery=DeliverySetting(**dict(scenario.network.delivery)),
+        healing=_healing(scenario, overlay),
         notes=times.notes,
     )
     return Network(setting, workload, streams)
@@ -227,6 +230,23 @@ def _faults(scenario: Scenario, sites: Sites, streams: Streams, horizon: float) 
     if wrong := overlapping(found, sites.names):
         raise ScenarioError(f"faults[{wrong[0]}]: {wrong[1]}")
     return resolve_faults(everything, len(sites), horizon, scenario.network.links.loss)
+
+
+def _healing(scenario: Scenario, overlay: Dissemination) -> HealingSetting | None:
+    """How the overlay heals, None where it does not. Raises ScenarioError where it cannot."""
+    table, kind = scenario.network.healing, scenario.network.geometry.kind
+    if table.period is None:
+        return None
+    if not isinstance(overlay, Healing):
+        raise ScenarioError(
+            f'network.healing: geometry "{kind}" cannot heal (allowed: a geometry with `heal`, as "chord" has)'
+        )
+    if scenario.reconfiguration.kind != "none":
+        raise ScenarioError(
+            f'network.healing: brokers move to other nodes by reconfiguration "{scenario.reconfiguration.kind}" '
+            '(allowed with healing: "none")'
+        )
+    return HealingSetting(table.period, table.convergence)
 
 
 def _stations(brokers: Brokers) -> StationSetting:

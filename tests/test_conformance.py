@@ -383,6 +383,11 @@ class Motionless(FullMesh):
         return replace(super().tree(topic, root), hop_limit=0)
 
 
+class Overzealous(Chord):
+    def heal(self, down: Any) -> Any:
+        return replace(super().heal(down), around=np.ones(self.nodes, np.bool_))
+
+
 class Verbose(Chord):
     def topic_diameters(self) -> Any:
         return "long"
@@ -718,6 +723,7 @@ BREACHES: list[tuple[str, Any, str, str]] = [
     ("geometry", Deafened, "flooded", "has neighbours .*, expected positions below"),
     ("geometry", broken.Paid, "numbers", "control_hops is -3, expected a whole number of 0 or more"),
     ("geometry", Unbounded, "numbers", "tree_state is 0.5, expected a whole number of 0 or more"),
+    ("geometry", Overzealous, "repairs", r"heal routes around node \d, which is not down"),
     ("geometry", Verbose, "spans", "topic_diameters are 'long'"),
     ("geometry", Tolerant, "once", "a second join of topic . by node . raises no ValueError"),
     ("faults", Fails, "typed", "faults returned None, expected a list of faults"),

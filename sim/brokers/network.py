@@ -13,6 +13,7 @@ from sim.base.arrays import Columns
 from sim.base.randomness import Streams
 from sim.brokers.control.courier import Courier
 from sim.brokers.control.faults import Failing, FaultControl
+from sim.brokers.control.healing import HealingControl, HealingSetting
 from sim.brokers.control.manager import Manager, ReconfigurationSetting
 from sim.brokers.control.offloaded_topics import OffloadedTopics
 from sim.brokers.control.offloading import OffloadingService, OffloadingSetting, capacity_metrics
@@ -58,7 +59,8 @@ class NetworkSetting:
     `stations` gives service times, which are divided by the brokers' `capacity` (brokers; None: 1). `plane` is the data
     plane; "auto" takes the fastest that is exact. `regions` (brokers) are numbers; `reconfiguration` is None where brokers do not
     move, `offloading` where nothing is offloaded and satisfaction is not measured, `faults` where nothing fails; `reconnect` is how
-    users of crashed brokers reconnect; `delivery` is what brokers do about lost copies; `notes` are sentences for the results.
+    users of crashed brokers reconnect; `delivery` is what brokers do about lost copies; `healing` is None where the overlay does
+    not heal; `notes` are sentences for the results.
     """
 
     overlay: Dissemination
@@ -84,6 +86,7 @@ class NetworkSetting:
     faults: FaultSchedule | None = None
     reconnect: ReconnectSetting = RECONNECT
     delivery: DeliverySetting = NO_GUARANTEE
+    healing: HealingSetting | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -159,11 +162,14 @@ class Network:
             split = self.control, self.users, self.subscriptions, protocol
             self.offloading = OffloadingService(fabric, self.recorder, *split, workload.published, offloading)
         self._protocol = protocol
+        heals = fabric, self.recorder, self.control, self.engine
+        self._healing = None if setting.healing is None else HealingControl(*heals, setting.healing)
         self._faults: FaultControl | None = None
         if setting.faults is not None and outages is not None:
             failing = Failing(setting.faults, setting.reconnect, streams.key("reconnect"))
             struck = self.control, self.engine, self.users, self._changes, protocol
             self._faults = FaultControl(fabric, self.recorder, failing, *struck)
+            self._faults.healing = self._healing
         entries = workload.publications, host, key, self.engine, self.recorder
         self._publishers = Publishers(self.clock, *entries, protocol, outages)
 
@@ -233,13 +239,9 @@ class Network:
         Feed(self.clock, CONTROL, self.control.adjust_again).start(self.setting.overlay.period)
         self.users.start()
         self._changes.start()
-        if self.manager is not None:
-            self.manager.start()
-        if self.offloading is not None:
-            self.offloading.start()
-        self._publishers.start()
-        if self._faults is not None:
-            self._faults.start()
+        for part in (self.manager, self.offloading, self._publishers, self._healing, self._faults):
+            if part is not None:
+                part.start()
 
     def _report(self, progress: Callable[[float], None]) -> None:
         """Call `progress` after each hundredth of the run but the last, without any effect on the run."""
@@ -257,6 +259,8 @@ class Network:
     def close(self) -> None:
         """Account for everything at the horizon. Raises ConservationError where notifications were miscounted."""
         self.users.close()
+        if self._healing is not None:
+            self._healing.close()
         self._publishers.close()
         self.stations = self.engine.close()
         if self._legs is not None:

@@ -102,11 +102,19 @@ def geometry_cases(seed: int) -> dict[str, Case]:
 
 
 def _joining(setting: GeometrySetting, seed: int, geometry: Found) -> Generator[Call, Found, None]:
-    """Nodes that join and leave at random; after each change, links follow, and a node publishes on the topic."""
+    """Nodes that join and leave at random, and crash where the geometry heals; after each change links follow, and a node publishes."""
     rng = np.random.default_rng(seed)
     joined = np.zeros((setting.topics, setting.nodes), np.bool_)
-    for _ in range(_CHANGES):
-        topic, node, source = (int(rng.integers(size)) for size in (*joined.shape, setting.nodes))
+    live = np.arange(setting.nodes)
+    for change in range(_CHANGES):
+        if change % 10 == 5:
+            down = rng.random(setting.nodes) < 0.3
+            yield Call("maintenance", (frozen(down),))
+            repair = yield Call("heal", (frozen(down),))
+            if repair is not None and not repair.around.all():
+                joined[:, repair.around] = False
+                live = np.flatnonzero(~repair.around)
+        topic, node, source = int(rng.integers(setting.topics)), int(rng.choice(live)), int(rng.choice(live))
         yield Call("control_hops", (topic, node))
         yield Call("control_requests", (topic, node))
         if geometry.single_root:

@@ -222,6 +222,15 @@ OURS: dict[str, Metric] = {
             Ratio("drain_time_sum", "drained_brokers"),
         ),
         _event("fault_messages", "messages", "control messages by which brokers that restart leave topic trees"),
+        _event("stabilisation_messages", "messages", "messages by which brokers check each other, where overlays heal"),
+        _event(
+            "healing_messages", "messages", "messages by which overlays route around brokers and through them again"
+        ),
+        _event(
+            "unhealed_crashes",
+            "count",
+            "crashes of brokers that the overlay could not route around when it noticed them",
+        ),
         _total(
             "bootstrap_messages",
             "messages",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -12,8 +13,9 @@ from pydantic import Field
 from sim import plugins
 from sim.base.errors import ScenarioError
 from sim.overlay.geometry import GeometrySetting
+from sim.overlay.healing import HealingTrees
 from sim.overlay.tree_kernels import chord_last_hops, chord_next_hops, route_lengths
-from sim.overlay.trees import RendezvousTrees, TreeState, ascending_links
+from sim.overlay.trees import TreeState, ascending_links
 
 
 def hashed(text: str, bits: int) -> int:
@@ -79,8 +81,15 @@ def chord_routes(ids: NDArray[np.int64], topic_hashes: NDArray[np.int64], bits: 
     return Routes(chord_roots(ids, topic_hashes), parent, np.stack([route_lengths(row) for row in parent]))
 
 
-class Chord(RendezvousTrees):
-    """A Chord ring with the inclusive hop rule; the rendezvous node of a topic is the first at or after its hash, wrapping."""
+SUCCESSORS = 20
+
+
+class Chord(HealingTrees):
+    """A Chord ring with the inclusive hop rule; the rendezvous node of a topic is the first at or after its hash, wrapping.
+
+    A node that is down is replaced by its successor, unless the whole successor list of a node before it is down: then the ring is
+    broken there until one of these nodes is up again.
+    """
 
     class Parameters(plugins.Parameters):
         ids: Literal["hashed", "even"] = "hashed"
@@ -89,6 +98,8 @@ class Chord(RendezvousTrees):
         """Ids live on a ring of 2^bits."""
         state: TreeState = "children"
         """State that brokers keep for a topic's tree: their children on it, or all members below them, as in Bayeux."""
+        successors: int = Field(SUCCESSORS, ge=1, le=1024, exclude_if=lambda number: number == SUCCESSORS)
+        """The length of nodes' successor lists: as many consecutive nodes that crash before the others notice break the ring."""
 
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
         bits = parameters.bits
@@ -98,20 +109,64 @@ class Chord(RendezvousTrees):
             )
         make = even_ids if parameters.ids == "even" else None
         self.ids = make(setting.nodes, bits) if make else hashed_ids(setting.key, setting.nodes, bits)
+        self._bits, self._successors = bits, parameters.successors
+        self._hashes = hashed_topics(setting, bits)
+        self._live = np.arange(setting.nodes, dtype=np.int32)  # nodes of the ring, ascending
         self.fingers = fingers(self.ids, bits)
-        super().__init__(chord_roots(self.ids, hashed_topics(setting, bits)), setting.nodes, parameters.state)
+        super().__init__(chord_roots(self.ids, self._hashes), setting.nodes, parameters.state)
         self.positions = self.ids / float(1 << bits)
 
     def next_hops(self, target: int) -> NDArray[np.int32]:
         """Route by the farthest finger that is not past the target."""
-        return chord_next_hops(self.fingers, target)
+        return self._spread(chord_next_hops(self.fingers, self._place(target)))
 
     def last_hops(self, source: int) -> NDArray[np.int32]:
         """Route by the same rule."""
-        return chord_last_hops(self.fingers, source)
+        return self._spread(chord_last_hops(self.fingers, self._place(source)))
+
+    def _place(self, node: int) -> int:
+        return int(np.searchsorted(self._live, node))
+
+    def _spread(self, hops: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Hops by place on the ring as hops by node (nodes); -1 for nodes that are not on the ring."""
+        if len(self._live) == self.nodes:
+            return hops
+        spread = np.full(self.nodes, -1, np.int32)
+        spread[self._live] = np.where(hops < 0, -1, self._live[hops])
+        return spread
 
     def edges(self) -> NDArray[np.int32]:
         """The links from every node to its fingers."""
-        node, finger = np.nonzero(self.fingers < self.nodes)
-        there = (node + self.fingers[node, finger]) % self.nodes
-        return ascending_links(node, there)
+        place, finger = np.nonzero(self.fingers < len(self._live))
+        there = (place + self.fingers[place, finger]) % len(self._live)
+        return ascending_links(self._live[place], self._live[there])
+
+    def maintenance(self, down: NDArray[np.bool_]) -> int:
+        """One round of each node: stabilise, check predecessor, and fix a finger.
+
+        It asks its successor for that node's predecessor, hears it and notifies it, asks its predecessor and hears it, and looks one
+        finger up: over half of log₂ n hops, the mean, rounded up, and an answer.
+        """
+        live = int(np.count_nonzero(~down))
+        return live * (3 + 2 + math.ceil(math.log2(live) / 2) + 1) if live > 1 else 0
+
+    def out_of_reach(self, down: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The nodes (n) in runs of as many that are down, among those on the ring, as a successor list is long."""
+        broken = np.zeros_like(down)
+        ring = np.flatnonzero(~(down & self.around))
+        fallen = down[ring]
+        if fallen.all():
+            return broken
+        first = int(np.argmin(fallen))  # a run does not go over it
+        ring, fallen = np.roll(ring, -first), np.roll(fallen, -first)
+        edges = np.flatnonzero(np.diff(fallen, prepend=False, append=False))
+        for start, end in edges.reshape(-1, 2).tolist():
+            broken[ring[start:end]] = end - start >= self._successors
+        return broken
+
+    def route_around(self, nodes: NDArray[np.bool_]) -> NDArray[np.int32]:
+        """The ring of all other nodes."""
+        self._live = np.flatnonzero(~nodes).astype(np.int32)
+        ids = self.ids[self._live]
+        self.fingers = fingers(ids, self._bits)
+        return self._live[chord_roots(ids, self._hashes)]

@@ -7,10 +7,16 @@ from numpy.typing import NDArray
 
 from sim.overlay.floods import FloodParameters
 from sim.overlay.geometry import GeometrySetting
-from sim.overlay.source_trees import SourceTrees
+from sim.overlay.source_trees import HealingSourceTrees
 
 
-class Mesh(SourceTrees):
+def live_pairs(around: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """All pairs (m, 2) of nodes that are not routed `around` (n), ascending."""
+    live = np.flatnonzero(~around)
+    return live[np.argwhere(~np.eye(len(live), dtype=np.bool_))].astype(np.int32)
+
+
+class Mesh(HealingSourceTrees):
     """Every broker linked to every other."""
 
     def parents(self, topic: int, source: int) -> NDArray[np.int32]:
@@ -19,7 +25,15 @@ class Mesh(SourceTrees):
 
     def edges(self) -> NDArray[np.int32]:
         """All pairs of nodes (m, 2), ascending."""
-        return np.argwhere(~np.eye(self.nodes, dtype=np.bool_)).astype(np.int32)
+        return live_pairs(self.around)
+
+    def maintenance(self, down: NDArray[np.bool_]) -> int:
+        """A sign of life from each node to each other."""
+        return int(np.count_nonzero(~down)) * (int(np.count_nonzero(~self.around)) - 1)
+
+    def route_around(self, nodes: NDArray[np.bool_], failed: int, back: int) -> int:
+        """Paths are direct; a node that is up again sends a message to each other, which answers."""
+        return 2 * back * (int(np.count_nonzero(~nodes)) - 1)
 
 
 class FullMesh(Mesh):

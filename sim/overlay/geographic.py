@@ -62,8 +62,14 @@ class Geographic(PrefixTrees):
                 table = prefixes.drawn(np.random.default_rng(setting.key))
             case "closest":
                 table = prefixes.nearest(setting.round_trips)
-        self.ids = prefixes.ids
-        super().__init__(_roots(setting.sites, setting.topic_places), prefixes, table)
+        self.ids, self._sites, self._places = prefixes.ids, setting.sites, setting.topic_places
+        super().__init__(self.roots_among(np.arange(setting.nodes)), prefixes, table)
+
+    def roots_among(self, live: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The broker nearest to each topic's position (topics) of those that are live, the lowest number on ties."""
+        latitude, longitude = self._sites.latitude[live], self._sites.longitude[live]
+        nearest = [np.argmin(great_circle_km(latitude, longitude, *place)) for place in self._places.tolist()]
+        return live[nearest].astype(np.int32) if nearest else np.empty(0, np.int32)
 
 
 def _shares(sites: Sites) -> NDArray[np.float64]:
@@ -106,10 +112,3 @@ def _off_centre(across: NDArray[np.float64], levels: int) -> NDArray[np.float64]
         within = across * (2 << level) - _cells(across, level + 1)
         off[:, level] = ((within - 0.5) ** 2).sum(axis=1)
     return off
-
-
-def _roots(sites: Sites, places: NDArray[np.float64]) -> NDArray[np.int32]:
-    """The broker nearest to each topic's position (topics), the lowest number on ties."""
-    return np.array(
-        [np.argmin(great_circle_km(sites.latitude, sites.longitude, *place)) for place in places.tolist()], np.int32
-    )

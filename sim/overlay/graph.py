@@ -15,14 +15,15 @@ from sim.files.inputs import File, InputFile
 from sim.overlay.edges import Edge, read_edges
 from sim.overlay.floods import FloodParameters
 from sim.overlay.geometry import GeometrySetting
-from sim.overlay.path_kernels import shortest_paths
-from sim.overlay.source_trees import SourceTrees
+from sim.overlay.path_kernels import fastest_paths
+from sim.overlay.source_trees import HealingSourceTrees
 
 
-class Graph(SourceTrees):
+class Graph(HealingSourceTrees):
     """Links between brokers from a file; a publication takes the fastest paths from its publisher's broker, or is flooded over them.
 
     Among equally fast paths the one with the fewest hops is taken; among these, the one with the lowest last broker but one.
+    Where brokers that are down leave no path, the old one remains, on which publications are lost.
     """
 
     class Parameters(FloodParameters):
@@ -47,21 +48,31 @@ class Graph(SourceTrees):
             self.round_trips = times = np.array(times)
             for here, there in (ends.T, ends.T[::-1]):
                 times[here[timed], there[timed]] = own[timed]
-        starts = np.searchsorted(self._links[:, 0], np.arange(setting.nodes + 1))
-        neighbours = self._links[:, 1].astype(np.int64)
-        self._parent = shortest_paths(starts, neighbours, times[self._links[:, 0], neighbours])
-        apart = np.flatnonzero(self._parent[0, 1:] < 0) + 1
+        self._starts = np.searchsorted(self._links[:, 0], np.arange(setting.nodes + 1))
+        self._neighbours = self._links[:, 1].astype(np.int64)
+        self._times = times[self._links[:, 0], self._neighbours]
+        self._barred = np.zeros(len(self._links), np.bool_)
+        self._paths: dict[int, NDArray[np.int32]] = {}  # by source
+        apart = np.flatnonzero(self.parents(0, 0)[1:] < 0) + 1
         if apart.size:
             raise ScenarioError(f"{where}: no path between brokers '{names[0]}' and '{names[apart[0]]}'")
 
     def parents(self, topic: int, source: int) -> NDArray[np.int32]:
         """The node before each one (nodes) on the fastest path from the source."""
-        row: NDArray[np.int32] = self._parent[source]
+        if source not in self._paths:
+            self._paths[source] = fastest_paths(source, self._starts, self._neighbours, self._times, self._barred)
+        row: NDArray[np.int32] = self._paths[source]
         return row
 
     def edges(self) -> NDArray[np.int32]:
         """The file's links (m, 2), in both directions, ascending."""
         return self._links
+
+    def route_around(self, nodes: NDArray[np.bool_], failed: int, back: int) -> int:
+        """Find other paths; each change is announced over all links between live brokers, in both directions."""
+        self._barred = nodes[self._links].any(axis=1)
+        self._paths.clear()
+        return (failed + back) * int(np.count_nonzero(~self._barred))
 
 
 def _resolved(edges: Sequence[Edge], names: Sequence[str], where: str) -> NDArray[np.int32]:

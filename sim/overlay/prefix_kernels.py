@@ -57,26 +57,56 @@ def prefix_next_hops(digits: NDArray[np.int64], table: NDArray[np.int32], target
 
 
 @kernel
-def prefix_last_hops(digits: NDArray[np.int64], table: NDArray[np.int32], source: int) -> NDArray[np.int32]:
-    """The node before each node (n) on the route to it from the source; -1 for the source itself."""
+def prefix_last_hops(
+    digits: NDArray[np.int64], table: NDArray[np.int32], source: int, around: NDArray[np.bool_]
+) -> NDArray[np.int32]:
+    """The node before each node (n) on the route to it from the source; -1 for the source, and for nodes that are routed `around`."""
     hops = np.full(digits.shape[0], -1, np.int32)
     for node in range(hops.size):
         here = source
-        while here != node:
+        while here != node and not around[node]:
             hops[node] = here
             here = _next_hop(digits, table, here, node)
     return hops
 
 
 @kernel
-def surrogate_roots(table: NDArray[np.int32], digits: NDArray[np.int64]) -> NDArray[np.int32]:
-    """The root of each id, given as digits (ids, levels): where routes to it end, from wherever they begin.
+def backed_up(
+    table: NDArray[np.int32], order: NDArray[np.int32], bounds: NDArray[np.int64], away: NDArray[np.bool_]
+) -> NDArray[np.int32]:
+    """The routing table with entries that are `away` (n) replaced by their next candidates in the order of ids, cyclically.
+
+    Candidates of entry (x, l, d) are `order[bounds[x, l, d]:bounds[x, l, d + 1]]`; -1 where all of them are away.
+    """
+    repaired, place = table.copy(), np.empty(order.size, np.int64)
+    for i in range(order.size):
+        place[order[i]] = i
+    n, levels, base = table.shape
+    for x in range(n):
+        for level in range(levels):
+            for digit in range(base):
+                entry = table[x, level, digit]
+                if entry < 0 or not away[entry]:
+                    continue
+                first, after = bounds[x, level, digit], bounds[x, level, digit + 1]
+                at, repaired[x, level, digit] = place[entry], -1
+                for step in range(1, after - first):
+                    other = order[first + (at - first + step) % (after - first)]
+                    if not away[other]:
+                        repaired[x, level, digit] = other
+                        break
+    return repaired
+
+
+@kernel
+def surrogate_roots(table: NDArray[np.int32], digits: NDArray[np.int64], start: int) -> NDArray[np.int32]:
+    """The root of each id, given as digits (ids, levels): where routes to it end, from `start` as from anywhere else.
 
     Digit by digit; an empty entry is replaced by that of the next higher digit, cyclically. Which entries are empty depends only on
     the digits resolved so far, so all routes end at the same node.
     """
     levels, base = table.shape[1], table.shape[2]
-    roots = np.zeros(len(digits), np.int32)
+    roots = np.full(len(digits), start, np.int32)
     for i in range(len(digits)):
         for level in range(levels):
             digit = digits[i, level]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.overlay.healing import HealingTrees
 from sim.overlay.pair_times import PairTimes
-from sim.overlay.prefix_kernels import nearest_candidates, prefix_last_hops, prefix_next_hops
-from sim.overlay.trees import RendezvousTrees, TreeState, ascending_links
+from sim.overlay.prefix_kernels import backed_up, nearest_candidates, prefix_last_hops, prefix_next_hops
+from sim.overlay.trees import TreeState, ascending_links
 
 
 def digits_of(ids: NDArray[np.int64], levels: int, base: int) -> NDArray[np.int64]:
@@ -54,19 +57,26 @@ class Prefixes:
             table[:, level] = np.where(upper > lower, by_rank[np.minimum(lower, len(self.ids) - 1)], -1)
         return self._with_selves(table)
 
+    def backed_up(self, table: NDArray[np.int32], away: NDArray[np.bool_]) -> NDArray[np.int32]:
+        """The table with entries that are `away` (n) replaced by the next candidates in the order of ids, cyclically."""
+        return backed_up(table, self._order, self._bounds, away) if away.any() else table
+
     def _with_selves(self, table: NDArray[np.int32]) -> NDArray[np.int32]:
         np.put_along_axis(table, self.digits[:, :, None], np.arange(len(table), dtype=np.int32)[:, None, None], axis=2)
         return table
 
 
-class PrefixTrees(RendezvousTrees):
-    """Rendezvous trees over the routes of prefix routing, by the nodes' digits and routing tables."""
+class PrefixTrees(HealingTrees):
+    """Rendezvous trees over the routes of prefix routing, by the nodes' digits and routing tables.
+
+    Where a node is down, the next candidate for an entry of a table backs it up.
+    """
 
     def __init__(
         self, roots: NDArray[np.int32], prefixes: Prefixes, table: NDArray[np.int32], state: TreeState = "children"
     ) -> None:
         super().__init__(roots, len(table), state)
-        self.prefixes, self.table = prefixes, table
+        self.prefixes, self.table, self._whole = prefixes, table, table
 
     def next_hops(self, target: int) -> NDArray[np.int32]:
         """Route by the first digit in which a node differs from the target."""
@@ -74,10 +84,23 @@ class PrefixTrees(RendezvousTrees):
 
     def last_hops(self, source: int) -> NDArray[np.int32]:
         """Route by the same rule."""
-        return prefix_last_hops(self.prefixes.digits, self.table, source)
+        return prefix_last_hops(self.prefixes.digits, self.table, source, self.around)
 
     def edges(self) -> NDArray[np.int32]:
         """The links from every node to all others in its routing table."""
         node = np.broadcast_to(np.arange(self.nodes)[:, None, None], self.table.shape)
-        known = (self.table >= 0) & (self.table != node)
+        known = (self.table >= 0) & (self.table != node) & ~self.around[:, None, None]
         return ascending_links(node[known], self.table[known])
+
+    def maintenance(self, down: NDArray[np.bool_]) -> int:
+        """A message from each node to each other one in its routing table, and its answer."""
+        return 2 * int(np.count_nonzero(~down[self.edges()[:, 0]]))
+
+    def route_around(self, nodes: NDArray[np.bool_]) -> NDArray[np.int32]:
+        """Take the back-ups of entries that are routed around."""
+        self.table = self.prefixes.backed_up(self._whole, nodes)
+        return self.roots_among(np.flatnonzero(~nodes))
+
+    @abstractmethod
+    def roots_among(self, live: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The root of each topic (topics), with the present table and these nodes."""

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sim.base.arrays import Integers
 from sim.overlay.geometry import NO_HOP_LIMIT, Dissemination, GeometrySetting, TopicTree
+from sim.overlay.healing import Healing, Repair
 from sim.overlay.latency import LatencyModel
 from sim.plugins import BrokenPromise, Found, Promises, promise
 
@@ -57,13 +59,14 @@ class GeometryPromises(Promises):
     In a run each tree is checked once, and links are read again if one is missing.
     """
 
-    group, protocol = "geometry", Dissemination
+    group, protocol, optional = "geometry", Dissemination, Healing
     plugin: Dissemination
 
     def __init__(self, kind: type, parameters: Found, setting: GeometrySetting, *, costly: bool = False) -> None:
         self._links = np.zeros((setting.nodes, setting.nodes), np.bool_)
         self._members: dict[int, set[int]] = {}
         self._roots: dict[int, int] = {}
+        self._around: set[int] = set()
         self._trees: dict[tuple[int, ...], object] = {}
         super().__init__(kind, parameters, setting, costly=costly)
 
@@ -77,6 +80,11 @@ class GeometryPromises(Promises):
             if self._trees.get(arguments) is found:
                 return
             self._trees[arguments] = found
+        elif member == "heal" and isinstance(found, Repair):
+            self._around = set(np.flatnonzero(found.around).tolist())
+            for members in self._members.values():
+                members -= self._around
+            self._roots, self._trees = {}, {}
         yield from super().breaches(member, found, *arguments)
 
     @promise("nodes_are_brokers", "single_root", "floods")
@@ -178,9 +186,9 @@ class GeometryPromises(Promises):
 
     @promise("tree")
     def all_members(self, found: Found, topic: int, root: int) -> Iterator[str]:
-        """All nodes that have joined a topic are on its tree, unless links follow interests only every `period`."""
+        """All members of a topic are on its tree, unless links follow only every `period`, or a flood heals without a path to them."""
         left = self._members.get(topic, set()).difference(np.asarray(found.nodes).tolist())
-        if left and self.plugin.period is None:
+        if left and self.plugin.period is None and not (self.plugin.floods and self._around):
             yield f"{_tree(topic, root)} lacks node {min(left)}, which has joined"
 
     @promise("tree")
@@ -197,9 +205,21 @@ class GeometryPromises(Promises):
         if not 1 <= found.hop_limit <= NO_HOP_LIMIT:
             yield f"{_tree(topic, root)} has a hop_limit of {found.hop_limit!r}, allowed: from 1 to {NO_HOP_LIMIT}"
 
-    @promise("control_hops", "control_requests", "adjust", "tree_state")
-    def numbers(self, found: Found, *_: int) -> Iterator[str]:
-        """`control_hops`, `control_requests` and `adjust` return a number of messages, `tree_state` None or a number of entries."""
+    @promise("heal")
+    def repairs(self, found: Found, down: NDArray[np.bool_]) -> Iterator[str]:
+        """`heal`, if present, returns a Repair: a number of messages, and the nodes that are routed around, all of them down."""
+        if not isinstance(found, Repair):
+            yield f"heal returned {found!r}, expected a Repair"
+        if not isinstance(found.messages, (int, np.integer)) or found.messages < 0:
+            yield f"heal took {found.messages!r} messages, expected a whole number of 0 or more"
+        if found.around.shape != down.shape or found.around.dtype != np.bool_:
+            yield f"heal routes around {found.around.dtype}{found.around.shape}, expected a bool for each node"
+        for node in np.flatnonzero(found.around & ~down):
+            yield f"heal routes around node {node}, which is not down"
+
+    @promise("control_hops", "control_requests", "adjust", "tree_state", "maintenance")
+    def numbers(self, found: Found, *_: Found) -> Iterator[str]:
+        """Members that count messages return a whole number of 0 or more; `tree_state` None or a number of entries."""
         none = self.member == "tree_state" and found is None
         if not (none or (isinstance(found, (int, np.integer)) and found >= 0)):
             yield f"{self.member} is {found!r}, expected a whole number of 0 or more"

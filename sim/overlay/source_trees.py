@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sim.base.errors import ScenarioError
 from sim.overlay.floods import NO_FLOOD, FloodParameters, flood_tree
 from sim.overlay.geometry import EMPTY_TREE, TopicTree
+from sim.overlay.healing import Repair
 from sim.overlay.pair_times import PairTimes
 from sim.overlay.tree_kernels import compact_tree, mark_routes
 
@@ -159,3 +160,43 @@ class SourceTrees(PublisherTrees):
 
     def tree_state(self) -> None:
         """None: a tree follows from the paths and the subscribers, which all nodes know or none needs to."""
+
+
+class HealingSourceTrees(SourceTrees):
+    """Topic trees over paths from every node, which avoid nodes that are down."""
+
+    def __init__(self, nodes: int, flooding: FloodParameters = NO_FLOOD, to_everybody: bool = False) -> None:
+        super().__init__(nodes, flooding, to_everybody)
+        self.around = np.zeros(nodes, np.bool_)
+
+    @abstractmethod
+    def route_around(self, nodes: NDArray[np.bool_], failed: int, back: int) -> int:
+        """Change `parents` and `edges` so that paths avoid these nodes (n): `failed` more than before, while `back` are up again.
+
+        Returns the messages that it takes.
+        """
+
+    def maintenance(self, down: NDArray[np.bool_]) -> int:
+        """A sign of life from each node to each neighbour."""
+        return int(np.count_nonzero(~down[self.edges()[:, 0]]))
+
+    def heal(self, down: NDArray[np.bool_]) -> Repair:
+        """Route around these nodes (n), and through all others again."""
+        if down.all() or np.array_equal(down, self.around):
+            return Repair(self.around, 0)
+        failed, back = (int(np.count_nonzero(those)) for those in (down & ~self.around, self.around & ~down))
+        self.around = down.copy()
+        for topic, joined in self._joined.items():
+            joined[:] = ~down if topic == _ALL else joined & ~down
+        self._snapshots.clear()
+        self._remembered = 0
+        vars(self).pop("_adjacency", None)
+        return Repair(self.around, self.route_around(self.around, failed, back))
+
+    def grown(self, topic: int, root: int) -> TopicTree:
+        """The tree from the root; empty from one that is routed around, where publications don't set out."""
+        return EMPTY_TREE if self.around[root] else super().grown(topic, root)
+
+    def control_hops(self, topic: int, node: int) -> int:
+        """One message to each of the other nodes that are not routed around, unless no node knows who subscribes."""
+        return max(super().control_hops(topic, node) - int(np.count_nonzero(self.around)), 0)

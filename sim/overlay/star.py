@@ -10,13 +10,18 @@ from numpy.typing import NDArray
 from sim import plugins
 from sim.base.errors import ScenarioError, unknown_of_many
 from sim.overlay.geometry import GeometrySetting
-from sim.overlay.trees import RendezvousTrees, ascending_links
+from sim.overlay.healing import HealingTrees
+from sim.overlay.pair_times import PairTimes
+from sim.overlay.trees import ascending_links
 
 CENTRAL = "central"
 
 
-class Star(RendezvousTrees):
-    """One broker as the hub, all others linked to it alone; it is the root of all topics."""
+class Star(HealingTrees):
+    """One broker as the hub, all others linked to it alone; it is the root of all topics.
+
+    While it is down, the most central of the others takes its place.
+    """
 
     class Parameters(plugins.Parameters):
         hub: str = CENTRAL
@@ -26,7 +31,9 @@ class Star(RendezvousTrees):
 
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
         """Raises ScenarioError where no broker has the hub's name."""
-        self.hub = _hub(parameters.hub, setting)
+        self.hub = self._first = _hub(parameters.hub, setting)
+        assert setting.round_trips is not None
+        self._times = setting.round_trips
         super().__init__(np.full(setting.topics, self.hub, np.int32), setting.nodes)
 
     def next_hops(self, target: int) -> NDArray[np.int32]:
@@ -44,9 +51,29 @@ class Star(RendezvousTrees):
 
     def edges(self) -> NDArray[np.int32]:
         """The links from the hub to all others, and back."""
-        others = np.delete(np.arange(self.nodes), self.hub)
+        others = np.flatnonzero(~self.around)
+        others = others[others != self.hub]
         hub = np.full_like(others, self.hub)
         return ascending_links(np.append(hub, others), np.append(others, hub))
+
+    def maintenance(self, down: NDArray[np.bool_]) -> int:
+        """A sign of life over each link, from both ends."""
+        return int(np.count_nonzero(~down[self.edges()[:, 0]]))
+
+    def returning(self, live: int, back: int) -> int:
+        """A node that is up again sends a message to the hub, which answers."""
+        return 2 * back
+
+    def route_around(self, nodes: NDArray[np.bool_]) -> NDArray[np.int32]:
+        """The first hub, or the most central of the nodes that are left."""
+        self.hub = _most_central(self._times, np.flatnonzero(~nodes)) if nodes[self._first] else self._first
+        return np.full(len(self.roots), self.hub, np.int32)
+
+
+def _most_central(times: NDArray[np.float64] | PairTimes, live: NDArray[np.int64]) -> int:
+    """The node of those that are live with the least sum of times to the others, the lowest number on ties."""
+    sums = [math.fsum(times[node, live]) for node in live.tolist()]  # summed exactly, so that ties are exact
+    return int(live[sums.index(min(sums))])
 
 
 def _hub(wanted: str, setting: GeometrySetting) -> int:
@@ -60,5 +87,4 @@ def _hub(wanted: str, setting: GeometrySetting) -> int:
         raise ScenarioError(
             f"network.geometry.hub: {unknown_of_many('broker', wanted, names)} (allowed: a broker's name, '{CENTRAL}')"
         )
-    sums = [math.fsum(times) for times in setting.round_trips]  # summed exactly, so that ties are exact
-    return sums.index(min(sums))
+    return _most_central(setting.round_trips, np.arange(len(names)))

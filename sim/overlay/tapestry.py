@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from sim import plugins
@@ -53,5 +54,9 @@ class Tapestry(PrefixTrees):
             table = prefixes.nearest(setting.round_trips)
         else:
             table = prefixes.drawn(generator)
-        topics = digits_of(hashed_topics(setting, bits), levels, base)
-        super().__init__(surrogate_roots(table, topics), prefixes, table, parameters.state)
+        self._topics = digits_of(hashed_topics(setting, bits), levels, base)
+        super().__init__(surrogate_roots(table, self._topics, 0), prefixes, table, parameters.state)
+
+    def roots_among(self, live: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The surrogate roots (topics)."""
+        return surrogate_roots(self.table, self._topics, int(live[0]))

@@ -112,6 +112,28 @@ def shift_counts(counts: NDArray[np.int32], parent: NDArray[np.int32], node: int
 
 
 @kernel
+def members_below(joined: NDArray[np.bool_], parent: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The number of nodes that have joined at or below each node (n) of a tree; `parent[v]` is the node before v, -1 for the root."""
+    counts = np.zeros(joined.size, np.int32)
+    for node in range(joined.size):
+        if joined[node]:
+            shift_counts(counts, parent, node, 1)
+    return counts
+
+
+@kernel
+def edges_not_in(
+    before: NDArray[np.int32], former: NDArray[np.int32], counts: NDArray[np.int32], parent: NDArray[np.int32]
+) -> int:
+    """The number of edges of a tree that a former one has not; each is over the nodes with counts above 0, by their parents."""
+    new = 0
+    for node in range(counts.size):
+        if counts[node] > 0 and parent[node] >= 0 and not (before[node] > 0 and former[node] == parent[node]):
+            new += 1
+    return new
+
+
+@kernel
 def mark_routes(joined: NDArray[np.bool_], parent: NDArray[np.int32], root: int) -> NDArray[np.int32]:
     """1 for all nodes on the routes from the root to those that have joined, 0 elsewhere; `parent[v]` is the node before v."""
     marks = np.zeros(joined.size, np.int32)

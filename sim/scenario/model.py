@@ -34,6 +34,7 @@ from sim.scenario.delivery import DeliveryTable
 from sim.scenario.expressions import unknown_metrics
 from sim.scenario.faults import faults_wrong, too_late
 from sim.scenario.fixed_table import FixedTable
+from sim.scenario.healing import HealingTable
 from sim.scenario.kinds import Kinds, OwnMetrics, Table
 from sim.scenario.links import LinksTable
 from sim.scenario.reading import tables_of
@@ -180,6 +181,8 @@ class NetworkTable(FixedTable):
     """How users whose broker has crashed come back."""
     delivery: DeliveryTable = Field(default=DeliveryTable(), exclude_if=lambda table: table == DeliveryTable())
     """What brokers do about copies that are lost between them."""
+    healing: HealingTable = Field(default=HealingTable(), exclude_if=lambda table: table == HealingTable())
+    """How the overlay heals when brokers crash; by default it does not."""
     delay_until: Literal["broker", "served", "client"] = "served"
     """The end of users' delays: when a due broker has the message, has served it, or the user has it."""
     hop_cost: Literal["one_way", "rtt"] = "one_way"
@@ -316,7 +319,11 @@ def _repeats(model: BaseModel, keys: Keys = ()) -> Iterator[tuple[Keys, str, flo
         if isinstance(inner, BaseModel):
             yield from _repeats(inner, (*keys, name))
         else:
-            yield from (((*keys, name), mark.what, value) for mark in info.metadata if isinstance(mark, Repeats))
+            yield from (
+                ((*keys, name), mark.what, value)
+                for mark in info.metadata
+                if value is not None and isinstance(mark, Repeats)
+            )
 
 
 def _metrics(names: object) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from test_against_oracle import (
     matrix,
     random_clients,
     random_faults,
+    random_healing,
     random_links,
     schedule,
 )
@@ -88,7 +89,8 @@ def generated(seed: int, kind: str | None = None) -> Generated:
 def faulty(seed: int) -> Generated:
     """A network of this number without content, in which brokers crash and links are cut.
 
-    In three quarters of them much waits, in two thirds hops take longer, and half of those that could have no reconfiguration.
+    In three quarters of them much waits, in two thirds hops take longer, and half of those that could have no reconfiguration;
+    without it overlays mostly heal.
     """
     rng = random.Random(f"faults {seed}")
     made = generated(seed, rng.choice(("tree", "tree", "tree", "flood")))
@@ -101,7 +103,10 @@ def faulty(seed: int) -> Generated:
         case = replace(case, delay=[[4 * time for time in row] for row in case.delay])
     timed, loss = case.service[0] != "none", case.lines.get("loss", 0.0)
     case = replace(case, faults=random_faults(rng, case.brokers, case.horizon, timed, loss))
-    return replace(made, case=case, process=made.process if rng.random() < 0.5 else None)
+    process = made.process if rng.random() < 0.5 else None
+    if process is None:
+        case = replace(case, healing=random_healing(random.Random(f"healing {seed}")))
+    return replace(made, case=case, process=process)
 
 
 def _case(rng: random.Random, kind: str, seed: int) -> Case:
@@ -358,6 +363,7 @@ def watched(network: Network) -> Counter[str]:
             "drains": metrics["drained_users"],
             "lost in crashes": metrics["lost_crashed"],
             "lost by cuts": metrics["lost_partitioned"],
+            "healing": metrics["healing_messages"],
         }
     )
 
@@ -478,6 +484,7 @@ PLAIN = {
     "lines": {},
     "clients": {},
     "faults": {},
+    "healing": {},
 }
 """What a case may do without."""
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise, permutations
 from typing import Any
 
@@ -25,6 +26,7 @@ from oracles.draws import exponential, gamma, normal, uniform
 from oracles.faults import CRASH, CUT, DRAIN, LOSS, MEND, RESTART, SLOW
 
 from sim.base.randomness import Streams
+from sim.brokers.control.healing import HealingSetting
 from sim.brokers.fabric.delivery import DeliverySetting
 from sim.brokers.fabric.transmission import LinkSetting
 from sim.brokers.network import Network, NetworkSetting
@@ -32,7 +34,7 @@ from sim.brokers.users.legs import ClientSetting, Speed
 from sim.brokers.users.reconnect import ReconnectSetting
 from sim.files.inputs import File
 from sim.overlay.broadcast import Broadcast
-from sim.overlay.chord import Chord, hashed
+from sim.overlay.chord import SUCCESSORS, Chord, hashed
 from sim.overlay.edges import Edge
 from sim.overlay.full_mesh import FullMesh
 from sim.overlay.geographic import Geographic
@@ -92,6 +94,7 @@ class Case:
     faults: dict[str, Any] = field(default_factory=dict)  # what fails, and how users reconnect, as the oracle has it
     delivery: dict[str, Any] = field(default_factory=dict)  # what is sent again, by the names of DeliverySetting
     hops: int | None = None  # that copies go at most where they are flooded
+    healing: dict[str, Any] = field(default_factory=dict)  # period, convergence, and successors of a ring
 
     @property
     def floods(self) -> bool:
@@ -194,6 +197,17 @@ def random_faults(rng: random.Random, brokers: int, horizon: float, slows: bool,
     ]
     rows += [(grain * rng.randrange(int(horizon / grain)), DRAIN, number, -1, 0.0) for number in range(len(drains))]
     return {"rows": sorted(row for row in rows if row[0] < horizon), "sides": sides, "drains": drains, **reconnect}
+
+
+def random_healing(rng: random.Random) -> dict[str, Any]:
+    """How the overlay heals, if it does, as it mostly does."""
+    if rng.random() < 0.2:
+        return {}
+    return {
+        "period": rng.choice((GRAIN, GRAIN, 2 * GRAIN, 0.6)),
+        "convergence": rng.choice((0.0, 0.0, GRAIN, 0.3)),
+        "successors": rng.choice((1, 2, 3, 20)),
+    }
 
 
 def random_links(rng: random.Random, nodes: int) -> list[tuple[int, int, float | None]]:
@@ -347,7 +361,8 @@ def overlay(case: Case) -> Dissemination:
             setting = replace(setting, sites=sites, topic_places=places[case.brokers :])
             return Geographic(Geographic.Parameters(representative="closest"), setting)
         case "chord":
-            return Chord(Chord.Parameters(ids=case.ids, bits=case.bits), setting)
+            successors = case.healing.get("successors", SUCCESSORS)
+            return Chord(Chord.Parameters(ids=case.ids, bits=case.bits, successors=successors), setting)
         case "star":
             return Star(Star.Parameters(hub=str(hub(case))), setting)
         case "tapestry":
@@ -424,6 +439,7 @@ def built(case: Case, world: Workload | None = None, **setting: Any) -> Network:
             clients=ClientSetting(**case.clients),
             reconnect=reconnect(case),
             delivery=DeliverySetting(**case.delivery),
+            healing=HealingSetting(case.healing["period"], case.healing["convergence"]) if case.healing else None,
             **tiny.with_stations(
                 {
                     "faults": schedule(case) if case.faults else None,
@@ -487,7 +503,9 @@ def simulated(case: Case) -> tuple[Network, list[Any], list[list[dict[int, int |
 def tree_of(network: Network, case: Case, topic: int) -> dict[int, int | None]:
     """A tree as parents by node id; where joins are instant, it must also be the tree of an overlay that has never changed."""
     overlaid = network.setting.overlay
-    tree = overlaid.tree(topic, int(overlaid.uplink(topic, 0)[-1]))
+    outages = network._fabric.outages
+    live = 0 if outages is None else int(np.argmin(outages.bypassed[network.broker_of]))
+    tree = overlaid.tree(topic, int(overlaid.uplink(topic, live)[-1]))
     if case.join == "instant" and case.geometry != "topic-connected" and not case.faults:
         fresh = overlay(case)
         for broker in np.flatnonzero(network.subscriptions.wanted[topic]).tolist():
@@ -506,7 +524,7 @@ def expected(case: Case) -> oracle.Network:
         failing = expected_faults(case) if case.faults else faults_oracle.Faults([])
         return guarantees_oracle.Network(*run, failing, expected_delivery(case), moments)
     if case.faults:
-        return faults_oracle.Network(*run, expected_faults(case), moments)
+        return faults_oracle.Network(*run, expected_faults(case), moments, expected_healing(case))
     return oracle.Network(*run, moments)
 
 
@@ -643,6 +661,41 @@ def random_delivery(rng: random.Random, guarantee: str | None = None) -> dict[st
     }
 
 
+def expected_healing(case: Case) -> faults_oracle.Healing | None:
+    """How the overlay heals."""
+    if not case.healing:
+        return None
+    ids, kind = names(case), case.geometry
+    meshed = kind in MESHES
+
+    def checks(routes: overlays.Overlay, nodes: set[int], up: set[int]) -> int:
+        if kind == "chord":
+            return len(up) * (6 + math.ceil(math.log2(len(up)) / 2)) if len(up) > 1 else 0
+        if meshed:
+            return len(up) * (len(nodes) - 1)
+        if kind == "tapestry":
+            return 2 * sum(len(routes.route(one, other)) == 2 for one, other in permutations(nodes, 2) if one in up)
+        return sum(node in up for link in routes.links(nodes) for node in link)
+
+    def costs(routes: overlays.Overlay, nodes: set[int], failed: int, back: int) -> int:
+        if kind in ("chord", "tapestry"):
+            return back * math.ceil(math.log2(len(nodes)) ** 2)
+        if meshed:
+            return back * 2 * (len(nodes) - 1)
+        if kind == "graph":
+            return (failed + back) * 2 * sum(link <= nodes for link in routes.links(nodes))
+        return back * 2 if kind == "star" else 0
+
+    return faults_oracle.Healing(
+        case.healing["period"],
+        case.healing["convergence"],
+        None if kind == "topic-connected" else partial(expected_routes, case, ids),
+        checks,
+        costs,
+        case.healing["successors"] if kind == "chord" else None,
+    )
+
+
 def expected_lines(case: Case) -> oracle.Lines | None:
     """What limits links."""
     if not case.lines and not any(what == LOSS for _, what, *_ in case.faults.get("rows", ())):
@@ -684,34 +737,40 @@ def expected_queueing(load: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def expected_routes(case: Case, ids: list[int]) -> tuple[overlays.Overlay, list[int | None]]:
-    """The overlay, and where each topic's trees start."""
+def expected_routes(
+    case: Case, ids: list[int], around: frozenset[int] = frozenset()
+) -> tuple[overlays.Overlay, list[int | None]]:
+    """The overlay, and where each topic's trees start, where some nodes are routed around."""
+    live = [node for node in ids if node not in around]
     match case.geometry:
         case "chord":
-            ring = overlays.Ring(ids, case.bits)
+            ring = overlays.Ring(live, case.bits)
             hashes = (hashed(f"{case.seed}/topic/{topic}", case.bits) for topic in range(case.topics))
             return ring, [ring.successor(point) for point in hashes]
         case "star":
-            spokes = [(hub(case), node) for node in ids if node != hub(case)]
-            links = dict.fromkeys(spokes + [(node, middle) for middle, node in spokes], 1.0)
-            return overlays.Links(links), [hub(case)] * case.topics
+            middle = hub(case)
+            if middle in around:
+                middle = min(live, key=lambda one: (math.fsum(case.delay[one][other] for other in live), one))
+            links = {(a, b): 1.0 for node in live if node != middle for a, b in ((node, middle), (middle, node))}
+            return overlays.Links(links), [middle] * case.topics
         case "tapestry":
             names = [format(name, f"0{case.bits}b") for name in overlay(case).prefixes.ids.tolist()]
 
             def nearest(node: int, having: list[int]) -> int:
                 return min(having, key=lambda other: (case.delay[node][other], other))
 
-            prefix = overlays.Prefix(names, "01", nearest)
+            prefix = overlays.Prefix(names, "01", nearest, around)
             hashes = [hashed(f"{case.seed}/topic/{topic}", case.bits) for topic in range(case.topics)]
-            return prefix, [prefix.surrogate(0, format(point, f"0{case.bits}b"))[-1] for point in hashes]
+            return prefix, [prefix.surrogate(live[0], format(point, f"0{case.bits}b"))[-1] for point in hashes]
         case "full-mesh":
-            pairs = dict.fromkeys(permutations(ids, 2), 1.0)
+            pairs = dict.fromkeys(permutations(live, 2), 1.0)
             return overlays.FloodedLinks(pairs) if case.floods else overlays.Mesh(), [None] * case.topics
         case "owner-shard":
             hashes = (hashed(f"{case.seed}/topic/{topic}", 32) for topic in range(case.topics))
-            return overlays.Mesh(), [int(point / 2**32 * case.brokers) for point in hashes]
+            owners = [int(point / 2**32 * case.brokers) for point in hashes]
+            return overlays.Mesh(), [min(live, key=lambda node: (node - owner) % case.brokers) for owner in owners]
         case "broadcast":
-            return overlays.Broadcast(case.brokers), [None] * case.topics
+            return overlays.Broadcast(live), [None] * case.topics
         case "topic-connected":
             rule, k, strict, on_change = case.design
             if on_change == "repair" and rule.startswith("cd"):
@@ -720,7 +779,7 @@ def expected_routes(case: Case, ids: list[int]) -> tuple[overlays.Overlay, list[
         case _:
             delay = expected_delay(case)
             links = {(a, b): delay[a][b] for one, other, _ in case.links for a, b in ((one, other), (other, one))}
-            return (overlays.FloodedLinks if case.floods else overlays.Links)(links), [None] * case.topics
+            return (overlays.FloodedLinks if case.floods else overlays.Links)(links, around), [None] * case.topics
 
 
 def expected_delay(case: Case) -> list[list[float]]:

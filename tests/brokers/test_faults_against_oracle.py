@@ -25,6 +25,7 @@ from test_against_oracle import (
     limited,
     loaded,
     random_faults,
+    random_healing,
     reproducible,
 )
 
@@ -359,7 +360,7 @@ def test_drains_take_turns_and_wait_while_nobody_takes_users() -> None:
 
 
 @st.composite
-def faulted(draw: st.DrawFn, **fixed: Any) -> Case:
+def faulted(draw: st.DrawFn, heals: bool = False, **fixed: Any) -> Case:
     """Any case, with anything that may fail; half of them where joins are messages, two thirds where much waits."""
     if not fixed and draw(st.booleans()):
         fixed = {"geometry": draw(st.sampled_from(RENDEZVOUS)), "join": "message"}
@@ -367,6 +368,8 @@ def faulted(draw: st.DrawFn, **fixed: Any) -> Case:
     case: Case = draw(st.one_of(loaded(**fixed), cases(**waits), limited(**waits)))
     rng, loss = random.Random(f"faults {case.seed}"), case.lines.get("loss", 0.0)
     case.faults = random_faults(rng, case.brokers, case.horizon, case.service[0] != "none", loss)
+    if heals:
+        case.healing = random_healing(random.Random(f"healing {case.seed}"))
     return case
 
 
@@ -435,3 +438,84 @@ def test_floods_agree_whatever_fails() -> None:
     run()
     assert min(tally["crashed"], tally["partitioned"]) >= tally["cases"] / 3, tally
     assert min(tally["queue_full"], tally["link"], tally["hop_limit"]) >= tally["cases"] / 20, tally
+
+
+def test_simulator_and_oracle_agree_whatever_heals() -> None:
+    tally: Counter[str] = Counter()
+
+    @reproducible(80)
+    @given(faulted(heals=True))
+    def run(case: Case) -> None:
+        truth = compare(case)
+        assert isinstance(truth, Network)
+        tally.update(name for name, often in truth.seen.items() if often)
+        tally.update({"cases": 1, "crashes that cannot be healed": bool(truth.unhealed)})
+
+    run()
+    assert min(tally["brokers routed around"], tally["brokers that rejoin"]) >= tally["cases"] / 3, tally
+    assert min(tally["roots that move"], tally["joins sent again"]) >= tally["cases"] / 8, tally
+    assert tally["crashes that cannot be healed"] >= tally["cases"] / 20, tally
+
+
+def healed(geometry: str, publications: list[Any], others: tuple[int, ...] = (1, 2), **more: Any) -> Case:
+    """Broker 0 crashes at 1.2, is routed around from the check at 2 on, and is up again from 10 on. A user at 1 wants nothing."""
+    return story(
+        hosts=[1, *others],
+        wants=[set(), *({0} for _ in others)],
+        rows=[(1.2, CRASH, 0), (10.0, RESTART, 0)],
+        publications=publications,
+        geometry=geometry,
+        healing={"period": 2.0, "convergence": 0.0, "successors": 20},
+        **more,
+    )
+
+
+def test_another_hub_takes_the_place_of_one_that_is_down() -> None:
+    """Broker 1 is the hub from 2 to 10: a copy of 1.5 is lost, that of 3 takes one hop, that of 11 two again.
+
+    At 2 broker 2 joins again at its new parent, 1, and at 10 both join at 0, and 0 connects to the hub, itself: 2 + 4 + 2 messages.
+    A round takes 4 messages over two links, while 0 is down 2 over the one that is left. The round at 2 finds things as they were
+    before, with 0 down: it takes 2, over the links from the others; so does that at 10.
+    """
+    truth, found = outcome(healed("star", [(time, 0, 0, 1) for time in (1.5, 3.0, 11.0)]))
+    assert truth.lost == {(0, 1): "crashed", (0, 2): "crashed"}
+    assert truth.delivered == {(1, 1): 3.0, (1, 2): 4.0, (2, 1): 13.0, (2, 2): 13.0}
+    assert found["healing_messages"] == 2 + 4 + 2
+    assert found["stabilisation_messages"] == 2 + 2 * 4 + 4 * 4
+    assert found["fault_messages"] == 0
+
+
+def test_a_publication_that_comes_to_a_former_root_goes_on_from_there() -> None:
+    """What leaves broker 2 at 9.5 for 1, the hub by then, gets there at 10.5, when 0 is the hub again: 1 sends it to 2 by 0."""
+    case = healed("star", [(9.5, 0, 2, 1)])
+    truth, found = outcome(case)
+    assert truth.delivered == {(0, 1): 10.5, (0, 2): 12.5}
+    assert found["lost"] == 0
+
+
+def test_paths_go_round_a_broker_that_is_down_if_they_can() -> None:
+    """A triangle with a tail: 1–0–2, 1–3–2 is slower. Around 0 the copy to 2 takes three hops' time; to 4, behind 0, nothing does."""
+    case = healed(
+        "graph",
+        [(time, 0, 0, 1) for time in (0.0, 1.5, 3.0)],
+        others=(1, 2, 4),
+        links=[(0, 1, 1.0), (0, 2, 1.0), (1, 3, 1.5), (2, 3, 1.5), (0, 4, 1.0)],
+    )
+    truth, _ = outcome(case)
+    assert truth.delivered == {(0, 1): 0.0, (0, 2): 2.0, (0, 4): 2.0, (1, 1): 1.5, (2, 1): 3.0, (2, 2): 6.0}
+    assert truth.lost == {(1, 2): "crashed", (1, 4): "crashed", (2, 4): "crashed"}
+
+
+def test_a_ring_is_broken_where_a_whole_successor_list_is_down() -> None:
+    """Brokers 1 and 2 of a ring with lists of two are not routed around, but once 2 is up again, 1 is."""
+    case = story(
+        hosts=[5],
+        wants=[{0}],
+        rows=[(1.2, CRASH, 1), (1.2, CRASH, 2), (5.0, RESTART, 2)],
+        publications=[],
+        geometry="chord",
+        healing={"period": 2.0, "convergence": 0.0, "successors": 2},
+    )
+    truth, found = outcome(case)
+    assert found["unhealed_crashes"] == 2
+    assert truth.around == {1}

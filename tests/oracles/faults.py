@@ -7,14 +7,17 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import ne
 
 from oracles import network
-from oracles.network import CHANGES, FAULTS, Job, Setting, World
+from oracles.network import CHANGES, DECISIONS, FAULTS, LOOKS, Job, Setting, World
+from oracles.overlays import Overlay
 
 RESTART, MEND, LOSS, SLOW, CRASH, CUT = range(6)  # in this order at equal times
 DRAIN = 8
 CONNECTING = CHANGES + 0.5  # after what the workload changes at that instant
 DRAINING = CHANGES + 0.75
+HEALING = DECISIONS + 0.5
 Row = tuple[float, int, int, int, float]  # time, what, target, other, value
 
 
@@ -45,6 +48,23 @@ class Faults:
 
 
 @dataclass
+class Healing:
+    """Each `period` brokers check each other, `convergence` seconds later the overlay has healed.
+
+    `overlay(nodes)` gives it and the roots of topics once these nodes are routed around, if it is another one;
+    `checks(overlay, nodes, up)` the messages of a round among nodes of which some are up, `costs(overlay, nodes, failed, back)` those
+    of healing if so many fail, and so many are back. On a ring, as many consecutive nodes as `successors` cannot be routed around.
+    """
+
+    period: float
+    convergence: float
+    overlay: Callable[[frozenset[int]], tuple[Overlay, list[int | None]]] | None
+    checks: Callable[[Overlay, set[int], set[int]], int]
+    costs: Callable[[Overlay, set[int], int, int], int]
+    successors: int | None = None
+
+
+@dataclass
 class Absence:
     """A user without a broker: where it was, and since when; how often it has failed; where it has been accepted, if so."""
 
@@ -56,22 +76,38 @@ class Absence:
 
 
 class Network(network.Network):
-    """Runs at once. Trees keep a broker that has crashed until it restarts."""
+    """Runs at once. Trees keep a broker that has crashed until it restarts, or until the overlay heals."""
 
-    def __init__(self, setting: Setting, world: World, faults: Faults, moments: Iterable[float] = ()) -> None:
+    def __init__(
+        self,
+        setting: Setting,
+        world: World,
+        faults: Faults,
+        moments: Iterable[float] = (),
+        healing: Healing | None = None,
+    ) -> None:
         brokers = len(setting.node_of)
-        self.faults = faults
+        setting = replace(setting)
+        self.faults, self.healing = faults, healing
+        self.around: set[int] = set()  # brokers that the overlay routes around
+        self.topic_of: dict[int, int] = {}  # join or leave, or one sent again → topic
+        self.sent_for: dict[int, Callable[[], None]] = {}  # → what its answer does
+        self.checking: list[float] = []  # when a message was sent by which brokers check each other
+        self.mending: list[float] = []  # and when one was sent by which the overlay heals
+        self.unhealed: list[float] = []
+        self.given_up: dict[int, int] = {}  # broker → the last of its crashes that could not be healed
         self.fell: dict[int, float] = {}  # when each broker that is down crashed
         self.cuts: Counter[frozenset[int]] = Counter()  # how much cuts each link
         self.loss: float | None = None  # None: as links have it
         self.slow = [1.0] * brokers
         self.again: dict[int, Callable[[], object]] = {}  # by control message at a broker: has it served anew
-        self.asleep: dict[int, list[Callable[[], object]]] = defaultdict(
+        self.asleep: dict[int, list[tuple[int, Callable[[], object]]]] = defaultdict(
             list
-        )  # control messages at brokers that are down
+        )  # control messages at brokers that are down, by their numbers
         self.at_cuts: list[tuple[int, int, int, Callable[[], None]]] = []  # and before links that are cut
         self.void = [0] * brokers  # the last join or leave of each broker that changes nothing when its answer comes
         self.asked: dict[int, int] = {}  # join or leave under way → broker
+        self.asker: dict[int, int] = {}  # any join or leave, also one sent again → broker
         self.away: dict[int, Absence] = {}
         self.free = [0.0] * brokers  # when each broker takes the next connection
         self.tried: Counter[int] = Counter()  # attempts of each user
@@ -84,6 +120,7 @@ class Network(network.Network):
         self.moved: list[float] = []
         self.drained: list[tuple[float, float]] = []  # when, and how long it took
         self.crashes: list[float] = []
+        self.crashed: Counter[int] = Counter()  # how often each broker
         self.outages: list[tuple[float, float]] = []
         self.absences: list[tuple[float, float]] = []
         self.attempts: list[float] = []
@@ -100,6 +137,11 @@ class Network(network.Network):
     def run(self, moments: Iterable[float] = ()) -> None:
         for time in {row[0] for row in self.faults.rows}:
             self.at(time, FAULTS, self.fail)
+        healing, rounds = self.healing, 1
+        while healing is not None and rounds * healing.period < self.setting.horizon:
+            self.at(rounds * healing.period, LOOKS, self.check)
+            self.at(rounds * healing.period, HEALING, self.notice)
+            rounds += 1
         super().run(moments)
         end = self.setting.horizon
         self.outages += [(start, end) for start in self.fell.values()]
@@ -131,6 +173,7 @@ class Network(network.Network):
             self.stuck = False
             self.at(self.now, DRAINING, self.move_users)
         self.relinking += [self.now] * self.adjust()
+        self.rejoin()
         self.note_hosting()
 
     # -- drains
@@ -191,9 +234,114 @@ class Network(network.Network):
     def open(self) -> None:
         assert self.drain is not None
         self.come_up(self.drain[0])
-        self.begin_drain()
         self.relinking += [self.now] * self.adjust()
+        self.rejoin()
+        self.begin_drain()
         self.note_hosting()
+
+    # -- healing
+
+    def rejoin(self) -> None:
+        """Route through brokers that are up again."""
+        if self.around - self.fell.keys():
+            self.heal(self.around & self.fell.keys())
+
+    def check(self) -> None:
+        """Everybody checks its neighbours, as things were before this instant."""
+        assert self.healing is not None
+        nodes, up = self.nodes_but(self.around), self.nodes_but(self.fell)
+        self.checking += [self.now] * self.healing.checks(self.setting.overlay, nodes, up)
+
+    def around_nodes(self) -> frozenset[int]:
+        return frozenset(self.setting.node_of[broker] for broker in self.around)
+
+    def nodes_but(self, brokers: Iterable[int]) -> set[int]:
+        return {node for broker, node in enumerate(self.setting.node_of) if broker not in brokers}
+
+    def notice(self) -> None:
+        assert self.healing is not None
+        noticed = self.fell.keys() - self.around
+        if noticed:
+            self.at(
+                self.now + self.healing.convergence,
+                HEALING,
+                lambda: self.heal(self.around | (noticed & self.fell.keys())),
+            )
+
+    def heal(self, down: set[int]) -> None:
+        """Route around these brokers, and through all others again."""
+        assert self.healing is not None
+        if down == self.around:
+            return
+        around = self.reach(down)
+        for broker in down - around:
+            crash = self.crashed[broker]
+            if self.given_up.get(broker) != crash:
+                self.given_up[broker] = crash
+                self.unhealed.append(self.now)
+        if around == self.around:
+            return
+        failed, back = around - self.around, self.around - around
+        self.seen["brokers routed around"] += len(failed)
+        self.seen["brokers that rejoin"] += len(back)
+        before, roots = self.all_trees(), self.setting.roots
+        self.around = around
+        for joined in self.joined:
+            joined -= self.around_nodes()
+        if self.healing.overlay is not None:
+            self.setting.overlay, self.setting.roots = self.healing.overlay(self.around_nodes())
+        self.seen["roots that move"] += any(map(ne, roots, self.setting.roots))
+        messages = self.adjust() + self.healing.costs(
+            self.setting.overlay, self.nodes_but(around), len(failed), len(back)
+        )
+        self.trees = self.all_trees()
+        if None not in self.setting.roots:
+            messages += 2 * sum(
+                above is not None and (node, above) not in old.items()
+                for old, new in zip(before, self.trees, strict=True)
+                for node, above in new.items()
+            )
+        self.mending += [self.now] * messages
+        for broker in sorted(failed):
+            for number, _ in self.asleep.pop(broker, []):
+                self.ask_again(number)
+
+    def reach(self, down: set[int]) -> set[int]:
+        """Those of these brokers that can be routed around."""
+        healing, brokers = self.healing, len(self.brokers)
+        assert healing is not None
+        if len(down) == brokers:
+            return self.around
+        if healing.successors is None:
+            return down
+        ring = [self.broker_at[node] for node in sorted(self.setting.node_of)]
+        ring = [broker for broker in ring if broker not in down & self.around]
+        found = set(down)
+        for first in range(len(ring)):
+            run = [ring[(first + step) % len(ring)] for step in range(healing.successors)]
+            if set(run) <= down:
+                found -= set(run)
+        return found
+
+    def ask_again(self, number: int) -> None:
+        """A join or leave that waits for a broker that is routed around."""
+        self.seen["joins sent again"] += 1
+        enact, topic, asking = self.sent_for[number], self.topic_of[number], self.asker[number]
+        if asking in self.fell:
+            enact()
+            return
+        self.requests += 1
+        self.topic_of[self.requests] = topic
+        there, back = self.ways(topic, self.setting.node_of[asking])
+        path = [self.broker_at[node] for node in there + back[1:]]
+        self.control_message(self.requests, path, 0, len(there) - 1, enact)
+
+    def control_message(
+        self, number: int, path: list[int], position: int, root: int, enact: Callable[[], None]
+    ) -> None:
+        if position == 0:
+            self.asker[number], self.sent_for[number] = path[0], enact
+        super().control_message(number, path, position, root, enact)
 
     # -- brokers
 
@@ -208,6 +356,7 @@ class Network(network.Network):
             self.restart(broker)
 
     def crash(self, broker: int) -> None:
+        self.crashed[broker] += 1
         self.fell[broker] = self.now
         at = self.brokers[broker]
         jobs = [*at.serving, *at.front, *at.queue]
@@ -237,7 +386,7 @@ class Network(network.Network):
         for job in jobs:
             job.cut_short = job.done = self.now
             if job.what < 0:
-                self.asleep[broker].append(self.again[id(job)])
+                self.asleep[broker].append((-job.what, self.again[id(job)]))
         for job in jobs:
             if job.what >= 0:
                 job.dropped("crashed")
@@ -249,7 +398,7 @@ class Network(network.Network):
             if node in self.joined[topic]:
                 self.leaving += [self.now] * self.messages(topic, node)
                 self.enact(topic, node, -1)
-        for arrive in self.asleep.pop(broker, []):
+        for _, arrive in self.asleep.pop(broker, []):
             self.seen["control messages that slept"] += 1
             arrive()
 
@@ -282,6 +431,7 @@ class Network(network.Network):
     def transition(self, topic: int, broker: int, change: int) -> None:
         if self.trees and self.setting.join_by_message and (topic, broker) not in self.offloaded:
             self.asked[self.requests + 1] = broker
+            self.topic_of[self.requests + 1] = topic
         super().transition(topic, broker, change)
 
     def answer(self, topic: int, broker: int, change: int, sides: int, request: int) -> None:
@@ -315,8 +465,10 @@ class Network(network.Network):
             return
 
         def wake() -> None:
-            if destination in self.fell:
-                self.asleep[destination].append(arrive)
+            if destination in self.around:
+                self.ask_again(-what)
+            elif destination in self.fell:
+                self.asleep[destination].append((-what, arrive))
             else:
                 arrive()
 
@@ -459,5 +611,8 @@ def metrics(truth: Network, since: float, until: float) -> dict[str, float | int
         "drained_users": count(truth.moved),
         "drained_brokers": len(drained),
         "drain_time": sum(drained) / len(drained) if drained else None,
+        "stabilisation_messages": count(truth.checking),
+        "healing_messages": count(truth.mending),
+        "unhealed_crashes": count(truth.unhealed),
         "user_unavailability": seconds(truth.absences) / ((until - since) * len(truth.wants)),
     }

@@ -36,6 +36,7 @@ FAULTS_COUNTED = (
     "drained_users",
     "drained_brokers",
 )
+HEALING_COUNTED = "stabilisation_messages", "healing_messages", "unhealed_crashes"
 
 
 # -- selection
@@ -532,13 +533,17 @@ class Network:
 
     def tree(self, topic: int, source: int | None = None) -> dict[int, int | None]:
         """The tree as it is now, from a root, or for publications from the lowest node."""
-        root = self.root(topic, min(self.setting.node_of)) if source is None else source
+        root = self.root(topic, min(set(self.setting.node_of) - self.around_nodes())) if source is None else source
         return self.setting.overlay.tree(root, self.members(topic))
 
     def members(self, topic: int) -> set[int]:
         if self.setting.join_by_message:
             return self.joined[topic]
         return {self.setting.node_of[broker] for broker in range(len(self.brokers)) if topic in self.carried(broker)}
+
+    def around_nodes(self) -> frozenset[int]:
+        """The nodes that the overlay routes around: none where nothing fails."""
+        return frozenset()
 
     def transition(self, topic: int, broker: int, change: int) -> None:
         node, messages = self.setting.node_of[broker], self.messages(topic, self.setting.node_of[broker])
@@ -568,7 +573,7 @@ class Network:
     def messages(self, topic: int, node: int) -> int:
         """How many a join or leave takes."""
         if self.setting.roots[topic] is None:
-            return self.setting.overlay.told(len(self.brokers))
+            return self.setting.overlay.told(len(self.brokers) - len(self.around_nodes()))
         return 2 if self.setting.two_requests else sum(len(way) - 1 for way in self.ways(topic, node))
 
     def enact(self, topic: int, node: int, change: int) -> None:
@@ -993,7 +998,8 @@ class Network:
         beyond = self.within(number, [(copy, math.inf) for copy in [*first, *(copy for copy, _ in short)]])
         for pair in self.due:
             node = self.setting.node_of[pair[1]]
-            if pair[0] == number and self.on_tree(*pair) and pair not in self.delivered and node not in ahead:
+            waits = pair not in self.delivered and self.lost.get(pair) != "joining"
+            if pair[0] == number and self.on_tree(*pair) and waits and node not in ahead:
                 assert node in beyond
                 self.lost[pair] = next((cause for cause in lost if node in lost[cause]), "hop_limit")
 
@@ -1195,7 +1201,7 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         **dict.fromkeys(("reconfigurations", "reconfigured_brokers", "drain_messages"), 0),
         "reconfiguration_overhead": sum(since <= time < until for time in network.relinking),
         "reconfiguration_bound": 0.0,
-        **dict.fromkeys(FAULTS_COUNTED, 0),
+        **dict.fromkeys((*FAULTS_COUNTED, *HEALING_COUNTED), 0),
         "drain_time": None,
         "broker_availability": 1.0,
         "user_unavailability": 0.0,
@@ -1374,7 +1380,7 @@ def quantiles(name: str, delays: list[float]) -> dict[str, float | int | None]:
 def links(network: Network) -> dict[str, float | int | None]:
     """The overlay's links at the end; topics' own ones where links follow interests."""
     overlay, nodes = network.setting.overlay, network.setting.node_of
-    found = overlay.links(nodes)
+    found = overlay.links([node for node in nodes if node not in network.around_nodes()])
     degrees = [sum(node in link for link in found) for node in nodes]
     diameters: list[int] = []
     if isinstance(overlay, TopicConnected):

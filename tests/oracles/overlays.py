@@ -72,14 +72,24 @@ class Ring(Overlay):
 class Prefix(Overlay):
     """Ids of digits, here texts; each node knows one candidate, `pick(node, candidates)`, for each prefix that is one digit away."""
 
-    def __init__(self, ids: list[str], alphabet: str, pick: Callable[[int, list[int]], int]) -> None:
+    def __init__(
+        self,
+        ids: list[str],
+        alphabet: str,
+        pick: Callable[[int, list[int]], int],
+        avoided: frozenset[int] = frozenset(),
+    ) -> None:
         super().__init__()
-        self.ids, self.alphabet, self.pick = ids, alphabet, pick
+        self.ids, self.alphabet, self.pick, self.avoided = ids, alphabet, pick, avoided
 
     def known(self, node: int, prefix: str) -> int | None:
-        """Whom the node knows that has this prefix: itself before all."""
+        """Whom the node knows that has this prefix: itself before all; else the one with the next id, of those not routed around."""
         having = [other for other, name in enumerate(self.ids) if name.startswith(prefix)]
-        return node if node in having else self.pick(node, having) if having else None
+        if node in having:
+            return node
+        having.sort(key=lambda other: self.ids[other])
+        first = having.index(self.pick(node, having)) if having else 0
+        return next((other for other in having[first:] + having[:first] if other not in self.avoided), None)
 
     def surrogate(self, source: int, name: str) -> list[int]:
         """The way to an id that nobody may have: digit by digit, the next digit up where nobody has this one."""
@@ -110,9 +120,9 @@ class Mesh(Overlay):
 class Broadcast(Mesh):
     """Everything goes to everybody, and nobody is told who wants what."""
 
-    def __init__(self, nodes: int) -> None:
+    def __init__(self, nodes: Iterable[int]) -> None:
         super().__init__()
-        self.nodes = range(nodes)
+        self.nodes = set(nodes)
 
     def told(self, nodes: int) -> int:
         return 0
@@ -123,21 +133,23 @@ class Broadcast(Mesh):
 
 class Links(Overlay):
     """Nodes with links of certain times, given for both ends of each. The quickest route wins; of equals the one with fewest hops;
-    of those the one whose last node but one is the lowest, or else the one before that, and so on."""
+    of those the one whose last node but one is the lowest, or else the one before that, and so on. Links of nodes that are routed
+    around, `avoided`, are taken only where no other is left."""
 
-    def __init__(self, times: Mapping[tuple[int, int], float]) -> None:
+    def __init__(self, times: Mapping[tuple[int, int], float], avoided: frozenset[int] = frozenset()) -> None:
         super().__init__()
-        self.times = times
+        self.times, self.avoided = times, avoided
 
     def links(self, nodes: Iterable[int]) -> set[frozenset[int]]:
         return {frozenset(link) for link in self.times}
 
     def _route(self, source: int, target: int) -> list[int]:
-        def rank(route: list[int]) -> tuple[float, int, list[int]]:
+        def rank(route: list[int]) -> tuple[int, float, int, list[int]]:
             time = 0.0
             for link in pairwise(route):
                 time += self.times[link]
-            return time, len(route), route[::-1]
+            barred = sum(not self.avoided.isdisjoint(link) for link in pairwise(route))
+            return barred, time, len(route), route[::-1]
 
         return min(self._routes([source], target), key=rank)
 
@@ -179,7 +191,7 @@ class FloodedLinks(Flooding, Links):
         return 0
 
     def near(self, node: int, members: Iterable[int]) -> list[int]:
-        return sorted(there for here, there in self.times if here == node)
+        return sorted(there for here, there in self.times if here == node and there not in self.avoided)
 
     def tree(self, root: int, members: Iterable[int]) -> dict[int, int | None]:
         return super().tree(root, {root})

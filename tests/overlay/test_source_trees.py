@@ -19,7 +19,7 @@ from sim.overlay.edges import Edge
 from sim.overlay.full_mesh import FullMesh
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.graph import Graph
-from sim.overlay.path_kernels import shortest_paths
+from sim.overlay.path_kernels import fastest_paths
 from sim.overlay.sites import Sites
 
 TOPICS = 3
@@ -95,7 +95,8 @@ def test_paths_of_a_large_graph_are_as_long_as_those_of_networkx() -> None:
         data["time"] = float(rng.uniform(0.001, 0.1))
     links = np.array(sorted([*graph.edges, *(edge[::-1] for edge in graph.edges)]))
     times = np.array([graph.edges[link]["time"] for link in links.tolist()])
-    parent = shortest_paths(np.searchsorted(links[:, 0], np.arange(151)), links[:, 1].copy(), times)
+    csr = np.searchsorted(links[:, 0], np.arange(151)), links[:, 1].copy(), times, np.zeros(len(links), np.bool_)
+    parent = np.stack([fastest_paths(source, *csr) for source in range(150)])
     for source, lengths in nx.all_pairs_dijkstra_path_length(graph, weight="time"):
         for node, length in lengths.items():
             along, at = 0.0, node
@@ -106,8 +107,8 @@ def test_paths_of_a_large_graph_are_as_long_as_those_of_networkx() -> None:
 
 
 def test_what_is_out_of_reach_has_no_node_before_it() -> None:
-    parent = shortest_paths(np.array([0, 1, 2, 2]), np.array([1, 0]), np.array([1.0, 1.0]))
-    assert parent.tolist() == [[-1, 0, -1], [1, -1, -1], [-1, -1, -1]]
+    csr = np.array([0, 1, 2, 2]), np.array([1, 0]), np.array([1.0, 1.0]), np.zeros(2, np.bool_)
+    assert [fastest_paths(source, *csr).tolist() for source in range(3)] == [[-1, 0, -1], [1, -1, -1], [-1, -1, -1]]
 
 
 def test_equally_quick_paths_go_by_fewest_hops_and_then_by_the_lowest_broker() -> None:

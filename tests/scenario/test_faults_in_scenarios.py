@@ -13,6 +13,8 @@ import tiny
 
 from sim.api.runs import run
 from sim.base.errors import InputError, ScenarioError
+from sim.brokers.control.manager import Manager
+from sim.brokers.network import Network
 from sim.brokers.users.reconnect import RECONNECT, ReconnectSetting
 from sim.files.toml import read
 from sim.scenario.model import Scenario
@@ -298,6 +300,47 @@ def test_names_that_the_workload_gives_are_checked_when_it_is_known() -> None:
     scenario = load_scenario({**base, "faults": [{"brokers": "oslo", "at": 1}]}).base
     with pytest.raises(ScenarioError, match=r"faults\[0\]: unknown broker 'oslo'"):
         build(scenario, prepare_workload(scenario, 0, None), 0)
+
+
+def healing(network: Any, **more: Any) -> Network:
+    """Four brokers for ten minutes."""
+    workload = {"kind": "poisson", "users": 10, "horizon": "10min"}
+    scenario = load_scenario({"workload": workload, **more, "network": {"brokers": 4, **network}}).base
+    return build(scenario, prepare_workload(scenario, 0, None), 0)
+
+
+@pytest.mark.parametrize(
+    ("network", "more", "wrong"),
+    [
+        ({"healing": {"convergence": "5s"}}, {}, "network.healing: convergence without period"),
+        ({"healing": {"period": "1ms"}}, {"horizon": "1h"}, "period: 1,000,000 rounds of checks at most"),
+        ({"healing": {"period": 0}}, {}, r"period: .* greater than 0|period: expected .*0"),
+        (
+            {"healing": {"period": "30s"}},
+            {"reconfiguration": {"kind": "ssbr-greedy"}},
+            'network.healing: brokers move to other nodes by reconfiguration "ssbr-greedy"',
+        ),
+    ],
+)
+def test_healing_that_cannot_be_is_refused_in_a_sentence(network: Any, more: Any, wrong: str) -> None:
+    with pytest.raises(InputError, match=wrong):
+        healing(network, **more)
+
+
+def test_a_geometry_that_cannot_heal_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sim.simulation.Healing", Manager)  # whose methods no geometry has
+    with pytest.raises(ScenarioError, match=r'network\.healing: geometry "chord" cannot heal'):
+        healing({"healing": {"period": "30s"}})
+
+
+def test_healing_without_faults_only_takes_rounds() -> None:
+    """Four brokers of a ring: 3 + 2 + ⌈½ log₂ 4⌉ + 1 messages each, at 30, 60 … 570 s."""
+    network = healing({"healing": {"period": "30s"}}, window="1min")
+    network.run()
+    metrics = network.metrics()
+    assert metrics["stabilisation_messages"] == 19 * 4 * 7
+    assert metrics["healing_messages"] == 0
+    assert list(network.tables()["timeseries"]["stabilisation_messages"]) == [28] + [56] * 9
 
 
 @pytest.mark.parametrize("geometry", ["chord", "full-mesh"])

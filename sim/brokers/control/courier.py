@@ -13,25 +13,35 @@ from sim.brokers.fabric.service import NO_EFFORT, Effort
 
 
 class ControlMessage:
-    """A control message: its path of brokers, how many of them serve it, and its callbacks."""
+    """A control message: its path of brokers, how many of them serve it, and its callbacks.
 
-    __slots__ = ("arrived", "number", "passed", "path", "served")
+    `again()` sends it again, over the present overlay, if that routes around a broker for which it waits; None where it has to wait.
+    """
+
+    __slots__ = ("again", "arrived", "number", "passed", "path", "served")
 
     def __init__(
-        self, number: int, path: Sequence[int], served: int, passed: Callable[[int], None], arrived: Callable[[], None]
+        self,
+        number: int,
+        path: Sequence[int],
+        served: int,
+        passed: Callable[[int], None],
+        arrived: Callable[[], None],
+        again: Callable[[], None] | None,
     ) -> None:
         self.number = number
         self.path = path
         self.served = served
         self.passed = passed
         self.arrived = arrived
+        self.again = again
 
 
 class Courier:
     """Carries control messages: at once, or over links, where brokers that take time serve them ahead of publications.
 
     `engine()` is the data plane, once there is one. None gets lost: what comes for a broker that is down waits until it is up, and
-    what is to go over a link that is cut until it is mended.
+    what is to go over a link that is cut until it is mended. If the overlay routes around a broker, what can be sent again is.
 
     Each message has a number for keyed draws, which is negative to differ from those of publications.
     """
@@ -46,18 +56,24 @@ class Courier:
         self._cut_off: list[Message] = []  # what waits for links that are cut
 
     def send(
-        self, path: Sequence[int], passed: Callable[[int], None], arrived: Callable[[], None], to_broker: bool = True
+        self,
+        path: Sequence[int],
+        passed: Callable[[int], None],
+        arrived: Callable[[], None],
+        to_broker: bool = True,
+        again: Callable[[], None] | None = None,
     ) -> None:
         """Send a message over the brokers of `path`.
 
         `passed(position)` is called when the broker there has handled it, `arrived()` after the last. With `to_broker=False` the
-        last hop goes to the manager co-located with that broker and is not queued.
+        last hop goes to the manager co-located with that broker and is not queued. `again()` is called instead of these if the
+        overlay routes around a broker for which the message waits.
         """
         if self._fabric.joins_instantly:
             self._deliver(path, passed, arrived)
             return
         self._number += 1
-        control = ControlMessage(self._number, path, len(path) - (not to_broker), passed, arrived)
+        control = ControlMessage(self._number, path, len(path) - (not to_broker), passed, arrived, again)
         self._go_on(Message(control, 0, -1, self._reached, self._go_on, _never))
 
     def _deliver(self, path: Sequence[int], passed: Callable[[int], None], arrived: Callable[[], None]) -> None:
@@ -102,6 +118,14 @@ class Courier:
         for message in self._held.pop(broker, []):
             self._reach(message)
 
+    def send_again(self, broker: int) -> None:
+        """The overlay routes around the broker, which is down: send again what waits for it."""
+        waiting = self._held.pop(broker, [])
+        self.hold(broker, [message for message in waiting if message.carries.again is None])
+        for message in waiting:
+            if message.carries.again is not None:
+                message.carries.again()
+
     def links_mended(self) -> None:
         """Send what has waited for links that are cut no longer."""
         waiting, self._cut_off = self._cut_off, []
@@ -112,7 +136,10 @@ class Courier:
         control: ControlMessage = message.carries
         fabric, position = self._fabric, message.position
         if self._outages is not None and position < control.served and self._outages.down.item(control.path[position]):
-            self.hold(control.path[position], [message])
+            if control.again is not None and self._outages.bypassed.item(control.path[position]):
+                control.again()
+            else:
+                self.hold(control.path[position], [message])
             return
         if fabric.servers and position < control.served:
             broker = control.path[position]

@@ -8,6 +8,7 @@ import numpy as np
 
 from sim.base.arrays import Columns
 from sim.brokers.control.drains import Drains, Maintenance
+from sim.brokers.control.healing import HealingControl
 from sim.brokers.control.protocol import ReconfigurationProtocol
 from sim.brokers.control.trees import TreeControl
 from sim.brokers.data.engine import Engine
@@ -48,9 +49,10 @@ class FaultControl:
         self._users, self._changes, self._protocol = users, changes, protocol
         again = fabric.clock, failing.reconnect, users, fabric.outages, fabric.links.hops, recorder
         self._reconnection = Reconnection(*again, failing.key, self._busy)
-        mends = Maintenance(self._reconnection.refuse, self._go_down, self._return, self._busy)
+        mends = Maintenance(self._reconnection.refuse, self._shut, self._return, self._busy)
         self._drains = Drains(fabric.clock, users, fabric.outages, fabric.links.hops, recorder, mends)
         self._reasons = [0] * len(fabric.outages.down)  # for which each broker is down
+        self.healing: HealingControl | None = None
         self._next = 0
         self._up_again: list[int] = []  # brokers that have yet to leave the trees that they were on
         self._awaits = False  # the end of a transition
@@ -76,6 +78,8 @@ class FaultControl:
         if self._up_again and not self._busy():
             self._leave_trees()
         self._drains.go_on()
+        if self.healing is not None:
+            self.healing.faults(at_once=True)
         return float(schedule.time[self._next]) if self._next < len(schedule.time) else None
 
     def _enact(self, action: int, target: int, other: int, value: float) -> None:
@@ -112,6 +116,8 @@ class FaultControl:
         self._outages.take_down(broker, True)
         self._brokers_changed()
         self._trees.crash(broker)
+        if self.healing is not None:
+            self.healing.crash(broker)
         if broker in self._up_again:
             self._up_again.remove(broker)
         absent = self._users.leave(broker)
@@ -133,11 +139,19 @@ class FaultControl:
         self._engine.restart(broker)
         self._courier.restart(broker)
 
+    def _shut(self, broker: int) -> None:
+        """Take a broker down after a drain."""
+        self._go_down(broker)
+        if self.healing is not None:
+            self.healing.faults()
+
     def _return(self, broker: int) -> None:
         """Bring a broker up again after a drain."""
         self._come_up(broker)
         if self._up_again and not self._busy():
             self._leave_trees()
+        if self.healing is not None:
+            self.healing.faults()
 
     def table(self) -> Columns:
         """What failed or worked again, and when, as columns of a table."""

@@ -24,7 +24,8 @@ class TreeControl:
     With `requests`, a request and its answer count once each, otherwise once per hop. `before_change()` is called before a tree
     changes because an answer is back. Links that follow interests are adjusted after all events of an instant. Where topics may be
     offloaded, `offloaded` tells which: a broker that begins or ceases to want a topic offloaded for it sends no request. One that
-    is down asks nobody either: trees keep it as they had it, and it leaves them once it is up again.
+    is down asks nobody either: trees keep it as they had it, and it leaves them once it is up again, unless the overlay heals.
+    `links_changed()` is called when links that follow interests have changed.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class TreeControl:
         self._members: dict[int, set[int]] = {}  # topics by node, where brokers may fail
         self._pending = 0
         self._answered: Callable[[], None] | None = None
+        self.links_changed: Callable[[], None] = lambda: None
         self.bootstrapping = True
 
     def transition(self, topic: int, broker: int, change: int) -> None:
@@ -105,6 +107,13 @@ class TreeControl:
             self._recorder.count("fault_messages", self._fabric.clock.now, self._messages(topic, node))
             self.enact(topic, node, -1)
 
+    def forget(self, broker: int) -> None:
+        """The overlay routes around the broker, which is down, so that it has left all trees."""
+        node = int(self._fabric.node_of[broker])
+        self._members.pop(node, None)
+        if self._joined is not None:
+            self._joined[:, node] = False
+
     def follow(self, moved: NDArray[np.bool_], served: NDArray[np.int32]) -> None:
         """Follow topics that were offloaded or taken back (topics, brokers): trees change at once, without requests."""
         assert self._joined is not None
@@ -123,12 +132,24 @@ class TreeControl:
             recorder.count(counter, fabric.clock.now, self._messages(topic, node))
             answered()
             return
+        self._pending += 1
+        self._send(topic, node, counter, answered)
+
+    def _send(self, topic: int, node: int, counter: str, answered: Callable[[], None]) -> None:
+        """Send a request to the root, and its answer back."""
+        fabric, recorder = self._fabric, self._recorder
         path: list[int] = fabric.broker_of[fabric.overlay.control_path(topic, node)].tolist()
         root, last = len(fabric.overlay.uplink(topic, node)) - 1, len(path) - 1
 
         def passed(position: int) -> None:
             messages = (position == 0) + (position == root) if self._requests else int(position < last)
             recorder.count(counter, fabric.clock.now, messages)
+
+        def again() -> None:
+            if self._outages is not None and self._outages.down.item(path[0]):
+                arrived()  # of what it has asked for, a broker that has crashed knows nothing
+            else:
+                self._send(topic, node, counter, answered)
 
         def arrived() -> None:
             self.before_change()
@@ -138,8 +159,7 @@ class TreeControl:
                 done, self._answered = self._answered, None
                 done()
 
-        self._pending += 1
-        self.courier.send(path, passed, arrived)
+        self.courier.send(path, passed, arrived, again=again)
 
     def all_answered(self, then: Callable[[], None]) -> None:
         """Call `then()` once no join or leave is in transit."""
@@ -160,6 +180,8 @@ class TreeControl:
             self._recorder.bootstrap_messages += messages
         else:
             self._recorder.count("reconfiguration_overhead", self._fabric.clock.now, messages)
+        if messages:
+            self.links_changed()
 
     def adjust_again(self) -> float | None:
         """Update links that follow periodically; returns when to do it next."""

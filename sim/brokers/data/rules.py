@@ -180,7 +180,8 @@ class TopicRule(Rule):
         self._due = DueByTopic(recorder, subscriptions)
         self._dues: dict[tuple[int, int], tuple[NDArray[np.int32], int, Due]] = {}  # by topic and root
         # whether trees may miss due brokers
-        self._in_part = not fabric.joins_instantly or fabric.overlay.period is not None
+        overlay, parted = fabric.overlay, fabric.overlay.floods and fabric.outages is not None
+        self._in_part = not fabric.joins_instantly or overlay.period is not None or parted
 
     def flights(self, number: int, broker: int, window: int) -> list[Flight]:
         """The one flight of a publication."""

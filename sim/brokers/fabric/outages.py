@@ -9,15 +9,16 @@ from numpy.typing import NDArray
 class Outages:
     """The faults in progress.
 
-    `down` and `draining` (brokers): whether they are. `slowed` (brokers): the factor of service times. `active`: whether a broker
-    is down or a link is cut. A link is cut where its ends are on different sides of a partition (`side`, brokers), or by itself
-    (`links`: here · brokers + there for both directions, ascending). `partitions` (partitions, brokers) are those of the schedule:
-    the brokers on one side of each.
+    `down` and `draining` (brokers): whether they are; `bypassed` (brokers): those that the overlay routes around, if it heals.
+    `slowed` (brokers): the factor of service times. `active`: whether a broker is down or a link is cut. A link is cut where its
+    ends are on different sides of a partition (`side`, brokers), or by itself (`links`: here · brokers + there for both directions,
+    ascending). `partitions` (partitions, brokers) are those of the schedule: the brokers on one side of each.
     """
 
     def __init__(self, brokers: int, partitions: NDArray[np.bool_]) -> None:
         self.down = np.zeros(brokers, np.bool_)
         self.draining = np.zeros(brokers, np.bool_)
+        self.bypassed = np.zeros(brokers, np.bool_)
         self.slowed = np.ones(brokers)
         self.side = np.zeros(brokers, np.int64)
         self.links = np.empty(0, np.int64)

@@ -11,6 +11,7 @@ from pydantic import Field
 from sim.base.units import FactorAboveOne, Period
 from sim.overlay.floods import FloodParameters, flood_tree
 from sim.overlay.geometry import EMPTY_TREE, GeometrySetting, TopicTree
+from sim.overlay.healing import Repair
 from sim.overlay.source_trees import PublisherTrees
 from sim.overlay.topic_connected.design import DEFAULT_K, Algorithm, GreedyAlgorithm, design
 from sim.overlay.topic_connected.interests import BrokerInterests
@@ -65,6 +66,7 @@ class TopicConnected(PublisherTrees):
         self._links = np.empty((0, 2), np.int32)  # u < v
         self._first, self._neighbours = adjacency(self.nodes, self._links)
         self._messages = 0
+        self._around = np.zeros(self.nodes, np.bool_)
 
     @property
     def interests(self) -> BrokerInterests:
@@ -165,6 +167,22 @@ class TopicConnected(PublisherTrees):
     def _is_apart(self, topic: int) -> bool:
         """Whether the nodes that want a topic are disconnected."""
         return not is_in_one_part(self._joined[topic], self._first, self._neighbours)
+
+    # -- healing
+
+    def maintenance(self, down: NDArray[np.bool_]) -> int:
+        """A sign of life from each node to each neighbour."""
+        return int(np.count_nonzero(~down[self.edges()[:, 0]]))
+
+    def heal(self, down: NDArray[np.bool_]) -> Repair:
+        """Let nodes that are down leave all topics, which takes links; periodic links follow when they are next updated."""
+        if down.all():
+            return Repair(self._around, 0)
+        for node in np.flatnonzero(down & ~self._around).tolist():
+            for topic in [topic for topic, joined in self._joined.items() if joined[node]]:
+                self.leave(topic, node)
+        self._around = down.copy()
+        return Repair(self._around, self.adjust() if self.period is None else 0)
 
     # -- publishing
 

@@ -1,0 +1,122 @@
+"""Healing: the optional ability of a geometry to route around nodes that are down, and what this takes in messages."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.overlay.geometry import EMPTY_TREE, TopicTree
+from sim.overlay.tree_kernels import compact_tree, edges_not_in, mark_routes, members_below
+from sim.overlay.trees import RendezvousTrees, TreeState
+
+
+@dataclass(frozen=True, eq=False)
+class Repair:
+    """What healing came to: the nodes (n) that are routed around from now on, and the messages between brokers that it took."""
+
+    around: NDArray[np.bool_]
+    messages: int
+
+
+@runtime_checkable
+class Healing(Protocol):
+    """An optional ability of a geometry, which `[network.healing]` needs."""
+
+    def maintenance(self, down: NDArray[np.bool_]) -> int:
+        """The messages by which nodes check each other once, while these nodes (n) are down and send none."""
+
+    def heal(self, down: NDArray[np.bool_]) -> Repair:
+        """Route around these nodes (n), and through all others again; who has joined a topic, stays on it unless routed around.
+
+        Nodes that cannot be routed around stay as they are: they are not in `Repair.around`, which is a subset of `down`. Without
+        a live node nothing changes.
+        """
+
+
+def rejoining(nodes: int, back: int) -> int:
+    """The messages by which nodes rejoin a structured overlay of this many: ⌈log₂² nodes⌉ each."""
+    return back * math.ceil(math.log2(max(nodes, 1)) ** 2)
+
+
+class HealingTrees(RendezvousTrees):
+    """Rendezvous trees that heal: they are routed again, and every broker whose parent on a tree is another one rejoins there.
+
+    That takes a request and its answer for each new edge of a tree. A publication that reaches a former root is sent from there to
+    all members, along the routes from the former root.
+    """
+
+    def __init__(self, roots: NDArray[np.int32], nodes: int, state: TreeState = "children") -> None:
+        super().__init__(roots, nodes, state)
+        self.around = np.zeros(nodes, np.bool_)
+        self._former: dict[int, dict[int, TopicTree | None]] = {}  # topic → former root → its tree, once it is needed
+
+    @abstractmethod
+    def route_around(self, nodes: NDArray[np.bool_]) -> NDArray[np.int32]:
+        """Change `next_hops`, `last_hops` and `edges` so that routes avoid these nodes (n); returns the new roots (topics)."""
+
+    def out_of_reach(self, down: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The nodes (n) among those that are down that cannot be routed around: by default none."""
+        return np.zeros_like(down)
+
+    def returning(self, live: int, back: int) -> int:
+        """The messages by which nodes that are up again rejoin, with `live` nodes in all."""
+        return rejoining(live, back)
+
+    def heal(self, down: NDArray[np.bool_]) -> Repair:
+        """Route around these nodes (n), and through all others again."""
+        around = down & ~self.out_of_reach(down)
+        if down.all() or np.array_equal(around, self.around):
+            return Repair(self.around, 0)
+        back = int(np.count_nonzero(self.around & ~around))
+        messages = self.returning(int(np.count_nonzero(~around)), back)
+        former, before = self.roots, self._last_hops
+        self.around, self._next_hops, self._last_hops = around, {}, {}
+        self.roots = self.route_around(around).tolist()
+        vars(self).pop("parent", None)
+        vars(self).pop("hops", None)
+        for topic in [topic for topic, root in enumerate(self.roots) if root != former[topic]]:
+            self._former.setdefault(topic, {})[former[topic]] = None
+        self._snapshots.clear()
+        for topic in self._former:
+            self._forget(topic)
+        for topic, joined in self._joined.items():
+            joined &= ~around
+            parents = before.get(former[topic], np.empty(0, np.int32)), self._from(self.roots[topic])
+            counts = members_below(joined, parents[1])
+            messages += 2 * edges_not_in(self._counts[topic], parents[0], counts, parents[1])
+            self._counts[topic] = counts
+        return Repair(around, messages)
+
+    def uplink(self, topic: int, source: int) -> NDArray[np.int32]:
+        """The route to the root; from a node that is routed around, where publications wait until it is back, directly."""
+        return np.array([source, self.roots[topic]], np.int32) if self.around[source] else super().uplink(topic, source)
+
+    def _forget(self, topic: int) -> None:
+        if topic in self._former:
+            self._former[topic] = dict.fromkeys(self._former[topic])
+
+    def _shift(self, topic: int, node: int, change: int) -> None:
+        super()._shift(topic, node, change)
+        self._forget(topic)
+
+    def tree(self, topic: int, root: int) -> TopicTree:
+        """The present tree of the topic from its root, or from a former one, to which a publication was on its way."""
+        known = self._former.get(topic, {})
+        if root == self.roots[topic] or root not in known:
+            return super().tree(topic, root)
+        tree = known[root]
+        if tree is None:
+            tree = known[root] = self._from_former(topic, root)
+        return tree
+
+    def _from_former(self, topic: int, root: int) -> TopicTree:
+        joined = self._joined.get(topic)
+        if joined is None or not joined.any() or self.around[root]:
+            return EMPTY_TREE
+        parents = self._from(root)
+        return TopicTree(*compact_tree(mark_routes(joined, parents, root), parents, root))
