@@ -156,6 +156,9 @@ def figures() -> Iterator[Figure]:
     ):
         with tempfile.TemporaryDirectory() as folder:
             yield from _compare(trace, Path(folder))
+    from benchmarks import preparing  # which measures with the same meter
+
+    yield from preparing.figures()
 
 
 def _compare(trace: Trace, folder: Path) -> Iterator[Figure]:

@@ -15,8 +15,8 @@ SUBSCRIBERS = 4
 """Of every topic."""
 
 
-def write_checkins(path: Path, rows: int) -> None:
-    """Check-ins in Gowalla's layout, sixty or so per user, 1.5 % of them of no use, each reason being as frequent."""
+def write_checkins(path: Path, rows: int, users: int = 0) -> None:
+    """Check-ins in Gowalla's layout, by sixty per user or by `users`, 1.5 % of no use, each reason being as frequent."""
     random = np.random.default_rng(1)
     with path.open("wb") as file:
         for start in range(0, rows, CHUNK):
@@ -34,7 +34,7 @@ def write_checkins(path: Path, rows: int) -> None:
                 time.cast(pa.date32()).cast(pa.string()), _join(_text(time.cast(pa.time32("s"))), "Z", ""), "T"
             )
             time = pc.if_else(dirt // 3 == 2, "2010-02-30T12:00:00Z", time)
-            user = pc.if_else(dirt // 3 == 3, "", _text(random.integers(0, max(rows // 60, 1), n)))
+            user = pc.if_else(dirt // 3 == 3, "", _text(random.integers(0, users or max(rows // 60, 1), n)))
             place = _text(random.integers(0, 1_000_000, n))
             lines = _join(user, time, _text(latitude), _text(longitude), _join(place, "", "\n"), "\t")
             _write(file, lines.take(np.maximum(np.arange(n) - (dirt // 3 == 4), 0)))
@@ -81,6 +81,29 @@ def write_events(path: Path, rows: int) -> None:
                 "\t",
             )
             _write(file, lines)
+
+
+def write_follows(path: Path, rows: int) -> None:
+    """Follows: a user, a topic, and since when, where it is known; fifteen or so of each user."""
+    random = np.random.default_rng(2)
+    with path.open("wb") as file:
+        for start in range(0, rows, CHUNK):
+            n = min(CHUNK, rows - start)
+            since = pa.array(1_250_000_000 + random.integers(0, 600 * 86400, n), pa.timestamp("s")).cast(pa.date32())
+            since = pc.if_else(random.random(n) < 0.5, "", since.cast(pa.string()))
+            who, what = random.integers(0, max(rows // 15, 1), n), random.integers(0, max(rows // 30, 1), n)
+            _write(file, _join(_text(who), _text(what), _join(since, "", "\n"), "\t"))
+
+
+def write_posts(path: Path, rows: int) -> None:
+    """What is published when, on which topic, and by whom: of as many users and topics as five times as many follows."""
+    random = np.random.default_rng(3)
+    with path.open("wb") as file:
+        for start in range(0, rows, CHUNK):
+            n = min(CHUNK, rows - start)
+            time = pa.array(1_250_000_000 + random.integers(0, 600 * 86400, n), pa.timestamp("s"))
+            who, what = random.integers(0, max(rows // 3, 1), n), random.integers(0, max(rows // 6, 1), n)
+            _write(file, _join(time.cast(pa.string()), _text(what), _join(_text(who), "", "\n"), "\t"))
 
 
 def _text(values: Any) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
@@ -15,7 +17,17 @@ from sim.base.randomness import Streams
 from sim.workloads.traces import event_pipeline, follow_pipeline, pipeline
 from sim.workloads.traces.checkins import BOXES
 from sim.workloads.traces.follow_tables import PRESETS, FollowTable, free_trace
-from sim.workloads.traces.layouts import CSV, FOURSQUARE, FOURSQUARE_PLACES, GOWALLA, JSONL, TSV, Layout, lay_over
+from sim.workloads.traces.layouts import (
+    CSV,
+    FOURSQUARE,
+    FOURSQUARE_PLACES,
+    GOWALLA,
+    JSONL,
+    PARQUET,
+    TSV,
+    Layout,
+    lay_over,
+)
 from sim.workloads.traces.session import partitioned
 from sim.workloads.traces.shelves import Shelf
 from sim.workloads.traces.spark_tasks import file_in_tasks
@@ -247,9 +259,10 @@ def assert_judged_alike(shop: Workshop, table: TraceTable) -> None:
     found = rows_on(shop.read(table, 0, ""))
     assert table.uncovered is None
     folder, spark = shop.folder / "expressions", shop.session.sparkContext
+    numbered = table.layout.kind == "parquet"
     folder.mkdir()
     pieces = file_in_tasks(
-        table.expressions(shop.session, shop.link(0)), folder, table.layout.header, False, spark.accumulator(0)
+        table.expressions(shop.session, shop.link(0)), folder, table.layout.header, numbered, spark.accumulator(0)
     )
     wanted = rows_on(Shelf(folder, pieces))
     assert found[2] == wanted[2]
@@ -305,6 +318,66 @@ def test_places_are_looked_up_alike(spark: SparkSession, tmp_path: Path) -> None
     with open_workshop(spark, groups, tmp_path / "w", "UTC", 5, lambda *_: None) as shop:
         options = pipeline.CheckinOptions()
         assert_judged_alike(shop, pipeline._table(shop, FOURSQUARE, FOURSQUARE_PLACES, options))
+
+
+FLOATS = [
+    40.5,
+    -74.25,
+    0.0,
+    -0.0,
+    1e-3,
+    9.99e-4,
+    1e7,
+    9999999.5,
+    1 / 3,
+    1e300,
+    5e-324,
+    math.nan,
+    math.inf,
+    -math.inf,
+    None,
+    7.0,
+]
+MOMENTS = [0, 1, -1, 1_287_532_527_123_456, 1_287_532_527_000_000, -62_135_596_800_000_000, 4 * 10**15, None]
+
+
+def drawn(rng: random.Random, values: Sequence[Any], rows: int, kind: pa.DataType) -> pa.Array:
+    return pa.array([rng.choice(values) for _ in range(rows)], kind)
+
+
+@pytest.mark.parametrize("user", ["name", "number", "fraction", "single", "coded"])
+def test_parquet_is_judged_alike(spark: SparkSession, tmp_path: Path, user: str) -> None:
+    rng, rows = random.Random(user), 600
+    odd = [*NAMES, None, "back\\slash", "\x1b\x00", "\u007f", "\U0001f600"]
+    times = {
+        "name": pa.timestamp("us", "UTC"), "number": pa.timestamp("ms", "UTC"), "fraction": pa.timestamp("us"),
+        "single": pa.timestamp("ns", "UTC"), "coded": pa.date32(),
+    }  # fmt: skip
+    moments = [
+        None if time is None else time // {"ms": 1000}.get(getattr(times[user], "unit", ""), 1) for time in MOMENTS
+    ]
+    if user == "single":
+        moments = [None if time is None else time * 1000 + 7 for time in MOMENTS if (time or 0) > -(10**16)]
+    if user == "coded":
+        moments = [None if time is None else time // 86_400_000_000 for time in MOMENTS]
+    table = pa.table(
+        {
+            "name": drawn(rng, odd, rows, pa.string()),
+            "number": drawn(rng, [7, -7, 0, None, 2**60], rows, pa.int64()),
+            "fraction": drawn(rng, FLOATS, rows, pa.float64()),
+            "single": drawn(rng, [0.1, 1e10, 7.0, 1e-5, math.nan, None, 1 / 3], rows, pa.float32()),
+            "coded": drawn(rng, ["a", 'b"', None], rows, pa.string()).dictionary_encode(),
+            "yes": drawn(rng, [True, False, None], rows, pa.bool_()),
+            'od"d': drawn(rng, [0, 255, None], rows, pa.uint8()),
+            "time": drawn(rng, [*moments, *moments[3:5] * 9], rows, times[user]),
+            "lat": drawn(rng, FLOATS, rows, pa.float64()),
+            "lon": drawn(rng, [-74.25, 9.5], rows, pa.float32()),
+        }
+    )
+    pq.write_table(table, tmp_path / "rows", row_group_size=170)
+    layout = lay_over(PARQUET, columns=f"user={user},time,latitude=lat,longitude=lon")
+    with open_workshop(spark, [[tmp_path / "rows"]], tmp_path / "w", "UTC", 5, lambda *_: None) as shop:
+        assert_judged_alike(shop, pipeline._table(shop, layout, None, pipeline.CheckinOptions()))
 
 
 ACTIONS = [

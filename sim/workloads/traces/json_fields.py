@@ -79,12 +79,14 @@ def _fraction(text: str) -> str:
 
 
 def java_number(value: float) -> str:
-    """A number of double precision as Java writes it: with a point, and with an exponent below 0.001 and from ten million on."""
-    written = repr(value)
+    """A number, perhaps of NumPy's single precision, as Java writes it: with an exponent below 0.001 and from ten million on."""
+    written = str(value)
     if 1e-3 <= abs(value) < 1e7 or value == 0:
         return written
     if not math.isfinite(value):
-        return f'"{"-" * (value < 0)}Infinity"'
+        return '"Infinity"' if value > 0 else '"-Infinity"'
+    if len(Decimal(written).normalize().as_tuple().digits) == 1 and float(two := f"{value:.1e}") == value:
+        written = two  # Java never writes fewer than two digits, and these are the closest
     sign, digits, exponent = Decimal(written).normalize().as_tuple()
     assert isinstance(exponent, int)
     first, *rest = map(str, digits)

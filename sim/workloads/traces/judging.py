@@ -5,7 +5,7 @@ It needs no Spark, but runs in Spark's tasks as well as in this process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,8 @@ from sim.files.parquet import arrow, strings
 from sim.workloads.traces.fields import Fields, text_fields
 from sim.workloads.traces.json_fields import json_fields
 from sim.workloads.traces.layouts import Layout
-from sim.workloads.traces.ranges import Lines, Range, lines_of, recoded
+from sim.workloads.traces.parquet_fields import parquet_rows
+from sim.workloads.traces.ranges import Range, lines_of, recoded
 from sim.workloads.traces.shelves import Piece, PieceWriter, RowFault
 from sim.workloads.traces.time_kernels import uncovered
 from sim.workloads.traces.times import Window
@@ -43,8 +44,6 @@ Rules = Callable[[Fields], Judged]
 
 def beyond_kernels(layout: Layout) -> str | None:
     """The part of a layout that only Spark can read; None where kernels can read all of it."""
-    if layout.kind == "parquet":
-        return f"files in the format {layout.name} are not read by Arrow kernels"
     if pattern := uncovered(layout):
         return f"times in the format '{pattern}' are not read by Arrow kernels"
     return None
@@ -61,27 +60,32 @@ class RangeJudge:
 
     def __call__(self, part: Range) -> Piece:
         """The piece of a range. Raises Damaged where its file cannot be unpacked."""
-        writer = PieceWriter(self.folder, Piece(part.source, part.start))
-        for data in part.chunks():
-            beginning = part.start + writer.piece.lines == 0
-            lines = lines_of(recoded(data, self.layout.encoding), beginning=beginning)
-            self._judge(lines, part.names, beginning and self.layout.header, writer)
-        writer.close()
-        return writer.piece
-
-    def _judge(self, lines: Lines, names: Sequence[str], header: bool, writer: PieceWriter) -> None:
-        piece = writer.piece
         columns = self.layout.columns
         wanted = {
             field: columns[field] if isinstance(columns, Mapping) else field for field in self.used if field in columns
         }
-        if self.layout.kind == "jsonl":
-            fields = json_fields(lines, self.layout, wanted)
-        else:
-            fields = text_fields(lines, self.layout, names, wanted)
-        row = np.arange(piece.lines, piece.lines + len(lines))
+        writer = PieceWriter(self.folder, Piece(part.source, part.start, numbered=self.layout.kind == "parquet"))
+        if self.layout.kind == "parquet":
+            for fields in parquet_rows(part.path, part.groups, wanted):
+                self._judge(fields, False, writer)
+            writer.close()
+            return writer.piece
+        for data in part.chunks():
+            beginning = part.start + writer.piece.lines == 0
+            lines = lines_of(recoded(data, self.layout.encoding), beginning=beginning)
+            if self.layout.kind == "jsonl":
+                fields = json_fields(lines, self.layout, wanted)
+            else:
+                fields = text_fields(lines, self.layout, part.names, wanted)
+            self._judge(fields, beginning and self.layout.header, writer)
+        writer.close()
+        return writer.piece
+
+    def _judge(self, fields: Fields, header: bool, writer: PieceWriter) -> None:
+        piece, rows = writer.piece, len(fields.parsed)
+        row = np.arange(piece.lines, piece.lines + rows)
         write_judged(self.rules(fields), fields, row, writer, first=int(header))
-        piece.lines += len(lines)
+        piece.lines += rows
 
 
 def write_judged(judged: Judged, fields: Fields, row: NDArray[np.int64], writer: PieceWriter, first: int = 0) -> None:

@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from sim.files.columns import places
@@ -28,7 +29,7 @@ _BOM, _CR, _LF, _NOT_ASCII = b"\xef\xbb\xbf", 13, 10, 128
 class Range:
     """The lines that begin in [start, stop) of a file; all lines of a compressed file, which has no `stop`.
 
-    `names` are those of the fields of its lines.
+    `names` are those of the fields of its lines. In Parquet: the row groups `groups`, whose rows are numbered from `start` on.
     """
 
     source: int
@@ -36,6 +37,7 @@ class Range:
     start: int
     stop: int | None
     names: tuple[str, ...] = ()
+    groups: tuple[int, ...] = ()
 
     def chunks(self) -> Iterator[bytes]:
         """Yield its content in whole lines. Raises Damaged where the file cannot be unpacked."""
@@ -98,6 +100,24 @@ def _recoded_line(line: bytes, encoding: str) -> bytes:
         return line.decode(encoding).encode()
     except UnicodeDecodeError:
         return b"\xff" + line
+
+
+def cut_parquet(sources: Sequence[Source], first: int) -> list[Range]:
+    """Ranges of files of Parquet, which are numbered from `first` on: row groups up to `RANGE_BYTES`."""
+    ranges = list[Range]()
+    for number, source in enumerate(sources, first):
+        metadata = pq.read_metadata(source.path)
+        groups, size, row, start = list[int](), 0, 0, 0
+        for group in range(metadata.num_row_groups):
+            found = metadata.row_group(group)
+            if groups and size + found.total_byte_size > RANGE_BYTES:
+                ranges.append(Range(number, str(source.path), start, row, groups=tuple(groups)))
+                groups, size, start = [], 0, row
+            groups.append(group)
+            size += found.total_byte_size
+            row += found.num_rows
+        ranges.append(Range(number, str(source.path), start, row, groups=tuple(groups)))
+    return ranges
 
 
 @dataclass

@@ -28,8 +28,9 @@ from sim.workloads.traces.judging import RangeJudge, Rules, beyond_kernels
 from sim.workloads.traces.kept import Appending, join_groups, made_with, read_kept, write_kept
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.log_rows import read_log
+from sim.workloads.traces.parquet_fields import beyond_parquet
 from sim.workloads.traces.quarantine import account, check_form, describe_reasons, quarantined
-from sim.workloads.traces.ranges import Range, cut_files
+from sim.workloads.traces.ranges import Range, cut_files, cut_parquet
 from sim.workloads.traces.readers.broker_lines import LogReader
 from sim.workloads.traces.rows import names_in
 from sim.workloads.traces.session import how_far, partitioned, watched
@@ -94,6 +95,8 @@ class TraceTable:
     @property
     def uncovered(self) -> str | None:
         """What kernels do not read of it, or of a table `beside` it that the expressions read too."""
+        if self.beside is not None and self.beside.kind == "parquet":
+            return "places in Parquet are not read by Arrow kernels"
         return beyond_kernels(self.layout) or (None if self.beside is None else beyond_kernels(self.beside))
 
 
@@ -190,6 +193,10 @@ class Workshop:
             return pieces
         if uncovered and table.layout.beyond_expressions:
             raise WorkloadError(f"{sources[0].path}: {uncovered}, which alone read {table.layout.beyond_expressions}")
+        names = [names_in(source.path, table.layout, table.used) for source in sources]
+        if table.layout.kind == "parquet":
+            odd = (beyond_parquet(source.path, table.layout) for source in sources)
+            uncovered = uncovered or next(filter(None, odd), None)
         if uncovered and self.spark is None:
             raise WorkloadError(f"{sources[0].path}: {uncovered}; give --engine spark, which reads them")
         report = partial(self.progress, f"{step} by {'Spark expressions' if uncovered else 'Arrow kernels'}")
@@ -198,9 +205,11 @@ class Workshop:
             judged, numbered = table.expressions(self.session, self.link(group)), table.layout.kind == "parquet"
             with watched(self.session, report) as rows:
                 return file_in_tasks(judged, folder, table.layout.header, numbered, rows)
-        names = [names_in(source.path, table.layout, table.used) for source in sources]
         cores = 1 if self.spark is None else self.spark.sparkContext.defaultParallelism
-        ranges = cut_files(sources, names, first, self.partitions, cores)
+        if table.layout.kind == "parquet":
+            ranges = cut_parquet(sources, first)
+        else:
+            ranges = cut_files(sources, names, first, self.partitions, cores)
         judge = RangeJudge(table.layout, table.used, table.rules, folder)
         if self.spark is None:
             return list(_one_by_one(judge, ranges, report))
