@@ -296,7 +296,7 @@ def write_sweep(
     detected: Sequence[Mapping[str, Any]] = (),
     **one: Any,
 ) -> Path:
-    """Results of a sweep: those of `write_results` at each point, its metrics times what `effect` says of point and variant.
+    """Results of a sweep: those of `write_results` at each point, with metrics multiplied by `effect` of point and variant.
 
     Points that are `detailed` have the tables of their runs, others the rows in `runs.parquet` only. `detected` are warm-ups by point.
     """
@@ -342,7 +342,7 @@ def grid(**values: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def _effect(values: Mapping[str, Any], variant: str) -> dict[str, float]:
-    """More of anything is slower; how many messages it takes has a least, which depends on the variant."""
+    """Delays grow with every parameter; messages have a minimum, at a place that depends on the variant."""
     size = math.prod(1 + math.log10(1 + value) for value in values.values() if isinstance(value, (int, float)))
     best = 6.0 * FACTORS.get(variant, 1.0)
     return {"notification_delay": size / 4, "notification_overhead": 1 + (size - best) ** 2 / 20}

@@ -106,7 +106,7 @@ _VALUES = re.compile(r'(?<=[=:,\[\s])(?:"(?:[^"\\\n]|\\.)*"|[+-]?\d[\w.%+-]*|tru
 
 
 def mutated(rng: random.Random, text: str) -> bytes:
-    """A text with one to three of its tokens or values deleted, repeated, swapped or replaced, or broken as a whole."""
+    """A text with one to three tokens or values deleted, repeated, swapped or replaced, or damaged as a whole."""
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         text = rng.choice((_value, _value, _value, _value, _value, _token, _line))(rng, text)
     data = text.encode("utf-8", "surrogatepass")
@@ -304,7 +304,7 @@ def is_large(command: Command) -> bool:
 
 
 def _numbers(scenario: Any) -> Iterator[float]:
-    """What makes a scenario large: its horizon (h), its workload's numbers, its brokers, steps of whatever is done again."""
+    """What makes a scenario large: its horizon (h), the numbers of its workload, its brokers, and the steps of what recurs."""
     parameters = vars(scenario.workload.parameters)
     horizon = scenario.horizon or parameters.get("horizon", 0)
     yield horizon / 3600

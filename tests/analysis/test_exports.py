@@ -57,7 +57,7 @@ def test_other_endings_are_refused(tmp_path: Path) -> None:
 
 
 def read_latex(text: str) -> list[dict]:
-    """The tables of a document's body; whatever pdflatex would stumble over, or print differently from what it says, fails."""
+    """The tables of a document's body; fails at what pdflatex would refuse or print as something else."""
     tables, table, open_, left = [], {}, [], ""
     for line in text.splitlines():
         if line.startswith("%") or not line:
@@ -88,7 +88,7 @@ def read_latex(text: str) -> list[dict]:
 
 
 def plain(text: str) -> str:
-    """What a text prints; every character that LaTeX takes for its own must be escaped, every command be known."""
+    """What a text prints; all characters that are special in LaTeX must be escaped, and all commands known."""
     signs = {
         "textless": "<", "textgreater": ">", "textbackslash": "\\", "textasciitilde": "~", "textasciicircum": "^",
         "textbar": "|", "textendash": "–", "textmu": "µ", "textdegree": "°", "ldots": "…", "textperiodcentered": "·",

@@ -206,7 +206,7 @@ def test_of_three_axes_each_is_drawn_over_the_means_of_the_others(tmp_path: Path
 
 @pytest.mark.parametrize("case", ["three axes", "sample", "steep"])
 def test_charts_of_one_metric_have_the_same_range_along_all_axes(tmp_path: Path, case: str) -> None:
-    """Values depend much on one axis and little on another; of a category they lie on the horizontal axis."""
+    """Values depend much on one axis and little on another; categories are on the horizontal axis."""
     points = grid(network__brokers=[10, 1000], selection=["static", "location"], horizon=[60.0, 9000.0])
     sweep = None
     if case == "sample":

@@ -45,7 +45,7 @@ FIELDS, VALUES = 3, 3  # of content: so few that copies meet at brokers
 
 @dataclass
 class Generated:
-    """A case, and what a network may have beside; `kind` is what its brokers do with copies, `repr` can be read back."""
+    """A case and the optional parts of its network; `kind` is what its brokers do with copies. Its `repr` can be read back."""
 
     kind: str
     case: Case  # of content, a publication's topic is the number by which its values are drawn
@@ -316,7 +316,7 @@ def _values(seed: int, row: int) -> list[int]:
 
 
 def watched(network: Network) -> Counter[str]:
-    """Run a network of the plane `events`; how often happened what engines find hard."""
+    """Run a network of the plane `events`, and count how often what is hard for engines happened."""
     seen: Counter[str] = Counter()
     control, engine = network.control, network.engine
     enact, when_idle, when_rooted = control.enact, engine.when_idle, engine.when_rooted
@@ -417,7 +417,7 @@ def _watch_faults(network: Network, seen: Counter[str]) -> None:
 
 
 def difference(one: Network, other: Network) -> str | None:
-    """The first difference between all that two runs have come to, bit for bit; None where there is none."""
+    """The first difference between the results of two runs, bit for bit; None where there is none."""
     found, others = one.metrics(), other.metrics()
     for name in found:
         if repr(found[name]) != repr(others[name]):
@@ -446,7 +446,7 @@ def _differing(one: Any, other: Any) -> str | None:
 
 
 def _bits(value: Any) -> Any:
-    """What equality goes by: of numbers their bits, so that −0 is not 0, and what is no number equals itself."""
+    """A value as it is compared: numbers by their bits, so that −0 is not 0, and NaN equals itself."""
     return np.float64(value).tobytes() if isinstance(value, float) else value
 
 
@@ -454,7 +454,7 @@ def _bits(value: Any) -> Any:
 
 
 def shrunk(made: Generated, fails: Callable[[Generated], bool]) -> Generated:
-    """A case that still fails, with as little in it as can be had by leaving out rows and what a network may do without."""
+    """A case that still fails, made smaller by leaving out rows and optional parts of its network."""
     while True:
         smaller = next((each for each in _smaller(made) if _fails(each, fails)), None)
         if smaller is None:

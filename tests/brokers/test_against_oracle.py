@@ -482,7 +482,7 @@ def reconnect(case: Case) -> ReconnectSetting:
 
 
 def simulated(case: Case) -> tuple[Network, list[Any], list[list[dict[int, int | None]]]]:
-    """The network after its run, the flights that were entered into the books, and the trees at the looks and at the end."""
+    """The network after its run, all flights, and the trees at the times of `looks` and at the end."""
     network = built(case, plane="events", trace=True, subscribers=True)
     finished: list[Any] = []
     finish = network.engine.rule.finished.add

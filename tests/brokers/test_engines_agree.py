@@ -48,7 +48,7 @@ FAILS = (
 
 
 def differs(made: Generated, **setting: bool) -> str | None:
-    """What the compiled run comes to that the other does not; None where all is the same."""
+    """Where the results of the compiled run differ from those of the other; None where all are the same."""
     compiled = network(made, "compiled", **setting)
     assert not isinstance(compiled.engine, EventEngine)
     events = network(made, "events", **setting)

@@ -32,7 +32,7 @@ Deliveries = dict[tuple[float, int, int], list[tuple[int, bytes]]]
 
 @contextmanager
 def deliveries() -> Iterator[Deliveries]:
-    """While it lasts kernels run as plain Python; all arrivals at brokers, by publication time, window and size."""
+    """Run kernels as plain Python meanwhile; yields all arrivals at brokers, by publication time, window and size."""
     found: Deliveries = {}
     record = rk.record
 

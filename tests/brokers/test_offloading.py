@@ -281,7 +281,7 @@ def waiting(network: Network) -> list[float]:
 
 
 class Keep:
-    """A policy that keeps given topics, or whatever it is told for each decision in turn, and remembers what it was asked."""
+    """A policy that keeps the same topics always, or other given ones at each decision, and remembers what it was asked."""
 
     objective = "satisfied"
 

@@ -27,7 +27,7 @@ SERVICE, HOP = 1.0, 0.25  # s
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run came to. Window 0 is the warm-up, window 1 all that counts."""
+    """The results of one run. Window 0 is the warm-up, window 1 the measured time."""
 
     published: int
     metrics: dict[str, Any]

@@ -523,7 +523,7 @@ class Witness:
 
 
 def check(case: Case, process: dict[str, Any]) -> Witness:
-    """Run a case with brokers that move, and check everything that shall hold."""
+    """Run a case in which brokers move, and check all that must hold."""
     last = max([case.horizon, *(row[0] for row in case.publications)])
     stop = last + 1.0
     case.horizon = last + 1000.0

@@ -237,7 +237,7 @@ def test_each_question_has_a_default_folder_of_its_own(brokersim: Command, tmp_p
 def test_a_search_that_is_killed_again_and_again_comes_to_the_same_tables(
     tmp_path: Path, trials: int, replications: int, most: int
 ) -> None:
-    """It is killed soon after one of the runs that it has left, drawn at random, has been finished."""
+    """It is killed soon after one of its remaining runs, drawn at random, has finished."""
     more = (
         "--trials",
         f"{trials}",

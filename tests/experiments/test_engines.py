@@ -278,7 +278,7 @@ def test_only_the_run_that_kills_its_process_has_failed(
 
 
 def test_a_pool_is_handed_a_few_runs_at_a_time(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those in the pool are all that is done again, one at a time, where a process is killed."""
+    """If a process is killed, only the runs that are in the pool are repeated, one at a time."""
     handed: list[RunSpec] = []
 
     def ended(self: Pool, spec: RunSpec) -> Future[Any]:

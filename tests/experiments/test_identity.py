@@ -18,7 +18,7 @@ Changed = Callable[[str], bool]
 
 @pytest.fixture
 def changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Changed]:
-    """Whether a run of the default scenario is another one once a file of a copy of the package has another line."""
+    """Whether one more line in a file of a copy of the package makes a run of the default scenario another one."""
     shutil.copytree(ROOT / "sim", tmp_path / "sim", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "pyproject.toml").touch()
     monkeypatch.setattr(code, "PACKAGE", tmp_path / "sim")

@@ -101,7 +101,7 @@ def test_a_sweep_on_spark_writes_the_same_bytes(spark: SparkSession, tmp_path: P
 
 
 def share_kernels(tmp_path: Path) -> None:
-    """Put what this process has compiled beside the code that executors unpack: two of them would compile it all again."""
+    """Put what this process has compiled beside the code that executors unpack, as each of them would compile all of it."""
     [wheel] = (wheel for wheel in pack_wheels(tmp_path) if wheel.name.startswith("brokersim"))
     package, home = Path(sim.__file__).parent, spark_executor.unpack(wheel) / "sim"
     for kind in ("nbc", "nbi"):  # an index after what it names
