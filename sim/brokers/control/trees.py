@@ -53,7 +53,7 @@ class TreeControl:
     def transition(self, topic: int, broker: int, change: int) -> None:
         """The broker begins (+1) or ceases (-1) to want the topic."""
         fabric, recorder = self._fabric, self._recorder
-        node = int(fabric.node_of[broker])
+        node = fabric.node_of.item(broker)
         if self._outages is not None and self._outages.down.item(broker):
             return
         if self.bootstrapping:

@@ -42,15 +42,17 @@ class DueByTopic:
 
     def __init__(self, recorder: Recorder, subscriptions: Subscriptions) -> None:
         self._audiences, self.subscriptions = recorder.audiences, subscriptions
+        self._splits = subscriptions if isinstance(subscriptions, SplitSubscriptions) else None
 
     def leaving_root(self, topic: int, brokers: NDArray[np.int32]) -> Due:
         """To whom it is due as it leaves the root of a tree over these brokers."""
         live, offloaded = self.subscriptions, NOBODY
         due = live.brokers_served.item(topic)
-        if isinstance(live, SplitSubscriptions) and due < live.brokers_wanting.item(topic):
-            offloaded = live.offloaded(topic)
+        if self._splits is not None and due < live.brokers_wanting.item(topic):
+            offloaded = self._splits.offloaded(topic)
         users, absent = live.users_served.item(topic), live.absent.item(topic)
-        return Due(due, users, live.served[topic][brokers], self._audience(topic), offloaded, absent)
+        audience = None if self._audiences is None else self._audience(topic)
+        return Due(due, users, live.served[topic].take(brokers), audience, offloaded, absent)
 
     def short_of_root(self, topic: int) -> Due:
         """To whom it is due if it does not reach its root."""

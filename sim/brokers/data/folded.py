@@ -180,7 +180,7 @@ class FoldedEngine:
 
     def _take(self, tree: TopicTree, topic: int, period: int) -> int:
         """Keep a tree and the due brokers and users as they are now, for publications of a period; returns its number."""
-        brokers = self._fabric.broker_of[tree.nodes]
+        brokers = self._fabric.broker_of.take(tree.nodes)
         return self._rooted.take(tree, brokers, self._due.leaving_root(topic, brokers), period)
 
     def _enter(self, number: int, uplink: NDArray[np.int32], time: float, tree: int) -> None:

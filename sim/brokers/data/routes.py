@@ -33,11 +33,12 @@ class Uplinks:
         uplink = self._known.get((topic, broker))
         if uplink is None:
             fabric = self._fabric
-            array = fabric.broker_of[fabric.overlay.uplink(topic, fabric.node_of.item(broker))]
+            array = fabric.broker_of.take(fabric.overlay.uplink(topic, fabric.node_of.item(broker)))
             brokers = array.tolist()
             if len(self._known) == _MOST:
                 self._known.clear()
-            times = [self._links.times(here)[there] for here, there in pairwise(brokers)] if self._timed else []
+            hops = pairwise(brokers) if self._timed and len(brokers) > 1 else ()
+            times = [self._links.times(here)[there] for here, there in hops]
             self._known[topic, broker] = uplink = Uplink(array, brokers, times)
         return uplink
 

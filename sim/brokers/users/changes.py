@@ -50,7 +50,7 @@ class Changes:
 
     def _next_change(self) -> float | None:
         rows = (self._events.time, self._event), (self._movements.time, self._movement)
-        return min((float(times[row]) for times, row in rows if row < len(times)), default=None)
+        return min((times.item(row) for times, row in rows if row < len(times)), default=None)
 
     def _change(self) -> float | None:
         """Enact all changes of this instant, except those that brokers hold back."""
@@ -58,10 +58,10 @@ class Changes:
         times, moves = self._events.time, self._movements.time
         changing: list[int] = []
         moving: list[int] = []
-        while self._event < len(times) and times[self._event] == now:
+        while self._event < len(times) and times.item(self._event) == now:
             changing.append(self._event)
             self._event += 1
-        while self._movement < len(moves) and moves[self._movement] == now:
+        while self._movement < len(moves) and moves.item(self._movement) == now:
             moving.append(self._movement)
             self._movement += 1
         if self._holding:
