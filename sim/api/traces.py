@@ -11,10 +11,11 @@ from sim.api.trace_options import LayoutOptions, SparkOptions, TimeSpan, choose_
 from sim.base.errors import InputError, unknown
 from sim.base.units import parse_duration
 from sim.workloads.format.workload import Workload
+from sim.workloads.traces.broker_logs import default_filters
 from sim.workloads.traces.checkins import BOXES, Box, check_layouts
 from sim.workloads.traces.event_pipeline import EventOptions
 from sim.workloads.traces.event_pipeline import prepare_events as events_prepared
-from sim.workloads.traces.events import EVENT_LAYOUTS, GRAMMAR_OF, action_words, needed_fields
+from sim.workloads.traces.events import EVENT_LAYOUTS, action_words, needed_fields
 from sim.workloads.traces.follow_pipeline import FollowOptions
 from sim.workloads.traces.follow_pipeline import prepare_follows as follows_prepared
 from sim.workloads.traces.follow_tables import PRESETS, Trace, free_trace, preset_trace
@@ -169,7 +170,7 @@ def prepare_events(
     fields = choose_layout(format, EVENT_LAYOUTS, sources, columns, layout)
     fields.require("events", needed_fields(fields))
     words = action_words(actions)
-    grammar = filters or GRAMMAR_OF.get(fields.name, "exact")
+    grammar = filters or default_filters(fields)
     chosen = EventOptions(span.micros(fields.time_zone), size, words, sessions == "persistent", grammar, append=append)
     with spark.started(sources, [fields], not progress) as (session, more):
         return events_prepared(session, [source.path for source in sources], folder, fields, chosen, **more)

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from sim.base.errors import WorkloadError
 from sim.workloads.format.workload import Workload
-from sim.workloads.traces.event_pipeline import READERS, EventOptions, prepare_events
-from sim.workloads.traces.events import EVENT_LAYOUTS, GRAMMAR_OF
+from sim.workloads.traces.broker_logs import BROKER_LOGS
+from sim.workloads.traces.event_pipeline import EventOptions, prepare_events
+from sim.workloads.traces.events import EVENT_LAYOUTS
 from sim.workloads.traces.layouts import lay_over
 
 MOSQUITTO = """\
@@ -62,7 +63,7 @@ MOSQUITTO = """\
 def read(name: str, text: str) -> tuple[list[tuple[str, ...]], Counter[str]]:
     """Action, client, topic and size of the events of a log, and the reasons of other lines."""
     events, reasons = [], Counter[str]()
-    for made in READERS[name]().read(iter(text.splitlines())):
+    for made in BROKER_LOGS[name].reader().read(iter(text.splitlines())):
         if isinstance(made, str):
             reasons[made] += 1
         else:
@@ -75,7 +76,7 @@ def prepare(tmp_path: Path, name: str, *texts: str | bytes) -> Workload:
     for number, text in enumerate(texts):
         paths.append(tmp_path / f"{number}.log")
         paths[-1].write_bytes(text if isinstance(text, bytes) else text.encode())
-    options = EventOptions(filters=GRAMMAR_OF[name])
+    options = EventOptions(filters=BROKER_LOGS[name].filters)
     return prepare_events(None, paths, tmp_path / "w", EVENT_LAYOUTS[name], options)
 
 
@@ -352,7 +353,7 @@ def test_broken_lines_are_read_without_an_error(name: str, text: str, broken: li
     for line, at, length, put in broken:
         old = lines[line % len(lines)]
         lines[line % len(lines)] = old[:at] + put + old[at + length :]
-    made = list(READERS[name]().read(iter(lines)))
+    made = list(BROKER_LOGS[name].reader().read(iter(lines)))
     assert len(lines) <= len(made) <= len(lines) + 1
     assert all(value is None or isinstance(value, str) for one in made for event in one for value in event)
 

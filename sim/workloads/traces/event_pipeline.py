@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,24 +11,12 @@ from sim.spark import sql
 from sim.workloads.format.workload import Workload
 from sim.workloads.models.event_log import event_workload
 from sim.workloads.traces import events as stages
+from sim.workloads.traces.broker_logs import BROKER_LOGS
 from sim.workloads.traces.event_kernels import EventRules
 from sim.workloads.traces.layouts import Layout
-from sim.workloads.traces.readers.broker_lines import LogReader
-from sim.workloads.traces.readers.emqx import EmqxReader
-from sim.workloads.traces.readers.mosquitto import MosquittoReader
-from sim.workloads.traces.readers.nats import NatsReader
-from sim.workloads.traces.readers.tshark import TsharkReader
 from sim.workloads.traces.rows import read_rows
 from sim.workloads.traces.sources import Inputs
 from sim.workloads.traces.workshop import TraceOptions, TraceProgress, TraceTable, open_workshop
-
-READERS: dict[str, Callable[[], LogReader]] = {
-    "mosquitto": MosquittoReader,
-    "emqx": EmqxReader,
-    "nats": NatsReader,
-    "tshark": TsharkReader,
-}
-"""The readers of layouts that are logs, by their names."""
 
 
 @dataclass(frozen=True)
@@ -101,5 +89,5 @@ def _table(layout: Layout, options: EventOptions) -> TraceTable:
         return stages.judge_events(rows, layout, options.words, options.window, options.size)
 
     rules = EventRules(layout, options.words, options.window, options.size)
-    reader = READERS[layout.name]() if layout.kind == "log" else None
+    reader = BROKER_LOGS[layout.name].reader() if layout.kind == "log" else None
     return TraceTable(layout, used, rules, expressions, stages.EVENT_EXPECTED, reader=reader)

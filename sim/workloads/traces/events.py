@@ -13,8 +13,8 @@ from sim.base.naming import Raw
 from sim.spark import F, sql
 from sim.workloads.models.event_kernels import CONNECT, DISCONNECT, SUBSCRIBE, UNSUBSCRIBE
 from sim.workloads.models.event_log import NO_EXPIRY, SECOND, Control, Delivered, EventLog, EventPublications
+from sim.workloads.traces.broker_logs import BROKER_LOGS
 from sim.workloads.traces.layouts import Layout
-from sim.workloads.traces.readers.broker_lines import LogEvent
 from sim.workloads.traces.rows import found, named, with_texts
 from sim.workloads.traces.shelves import Shelf
 from sim.workloads.traces.times import Window, outside, parse_time, time_text
@@ -39,22 +39,7 @@ DECODED_MQTT = Layout(
     time_formats=("epoch",),
     text="MQTT packets decoded from a capture",
 )
-_LOGS = (
-    ("mosquitto", ("epoch", "iso"), "Mosquitto's log, with log_type all"),
-    ("emqx", ("iso", "epoch-ms"), "traces of EMQX 5, or its log at level debug, as JSON or text"),
-    (
-        "nats",
-        ("iso",),
-        "a NATS server's trace (-DV), answers of /connz, and advisories on connections",
-    ),
-    ("tshark", ("epoch",), "the MQTT fields of a capture, as tshark -T fields writes them"),
-)
-EVENT_LAYOUTS = {
-    DECODED_MQTT.name: DECODED_MQTT,
-    **{name: Layout(name, LogEvent._fields, "log", time_formats=times, text=text) for name, times, text in _LOGS},
-}
-GRAMMAR_OF = {"mosquitto": "mqtt", "emqx": "mqtt", "nats": "nats", "tshark": "mqtt"}
-"""The filters of layouts whose topics have wildcards; those of others depend on the file."""
+EVENT_LAYOUTS = {DECODED_MQTT.name: DECODED_MQTT, **{name: log.layout for name, log in BROKER_LOGS.items()}}
 # The values of optional fields, as numbers; rows that do not say have -1.
 _BOOLEANS = {"0": 0, "1": 1, "false": 0, "true": 1}
 FLAGS = {"qos": {"0": 0, "1": 1, "2": 2}, "retain": _BOOLEANS, "clean": _BOOLEANS}
