@@ -1,0 +1,28 @@
+"""Hooks of the docs site: the generated reference, and links that leave the docs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+# Any: MkDocs is an extra, and not imported by anything else.
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages of the reference."""
+    from mkdocs.structure.files import File
+
+    from docs.reference import pages
+
+    for name, text in pages().items():
+        files.append(File.generated(config, f"reference/{name}.md", content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Show the path instead of a link to a file of the source, which the site does not have."""
+    return re.sub(r"\[([^\]]*)\]\((?:\.\./)+([^)]*)\)", r"\1 (`\2`)", markdown)
