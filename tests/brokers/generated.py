@@ -21,6 +21,7 @@ from test_against_oracle import (
     built,
     matrix,
     random_clients,
+    random_delivery,
     random_faults,
     random_healing,
     random_links,
@@ -86,14 +87,15 @@ def generated(seed: int, kind: str | None = None) -> Generated:
     )
 
 
-def faulty(seed: int) -> Generated:
-    """A network of this number without content, in which brokers crash and links are cut.
+def faulty(seed: int, kind: str | None = None) -> Generated:
+    """A network of this number without content, of any kind or a given one, in which brokers crash and links are cut.
 
     In three quarters of them much waits, in two thirds hops take longer, and half of those that could have no reconfiguration;
     without it overlays mostly heal.
     """
     rng = random.Random(f"faults {seed}")
-    made = generated(seed, rng.choice(("tree", "tree", "tree", "flood")))
+    drawn = rng.choice(("tree", "tree", "tree", "flood"))
+    made = generated(seed, kind or drawn)
     case = made.case
     if rng.random() < 3 / 4:
         case = replace(
@@ -107,6 +109,13 @@ def faulty(seed: int) -> Generated:
     if process is None:
         case = replace(case, healing=random_healing(random.Random(f"healing {seed}")))
     return replace(made, case=case, process=process)
+
+
+def guaranteed(seed: int, guarantee: str | None = None) -> Generated:
+    """The same without floods and with a guarantee, any or a given one."""
+    made = faulty(seed, "tree")
+    delivery = random_delivery(random.Random(f"delivery {seed}"), guarantee)
+    return replace(made, case=replace(made.case, delivery=delivery))
 
 
 def _case(rng: random.Random, kind: str, seed: int) -> Case:
@@ -364,6 +373,9 @@ def watched(network: Network) -> Counter[str]:
             "lost in crashes": metrics["lost_crashed"],
             "lost by cuts": metrics["lost_partitioned"],
             "healing": metrics["healing_messages"],
+            "retransmissions": metrics["retransmissions"],
+            "duplicates of what is sent again": metrics["duplicate_deliveries"] + metrics["remembered_identities"],
+            "given up": metrics["lost_expired"],
         }
     )
 
@@ -485,6 +497,7 @@ PLAIN = {
     "clients": {},
     "faults": {},
     "healing": {},
+    "delivery": {},
 }
 """What a case may do without."""
 

@@ -84,7 +84,7 @@ def until(made: Network, time: float) -> None:
 def ended(made: Network) -> dict[str, Any]:
     """The metrics of a run that ends now, at its horizon."""
     made.clock.run(until=made.setting.horizon)
-    made._close()
+    made.close()
     return made.metrics()
 
 

@@ -8,19 +8,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from generated import Generated, difference, faulty, generated, network, shrunk, watched, written
+from generated import Generated, difference, faulty, generated, guaranteed, network, shrunk, watched, written
 from test_folded import with_plane
 
 from sim.base.randomness import Streams
 from sim.brokers.data.events import EventEngine
 from sim.brokers.network import Network
+from sim.brokers.statistics.ledger import LOST
 from sim.overlay.pair_times import PairTimes
 from sim.scenario.reader import load_scenario
 from sim.simulation import build, prepare_workload
 
 CASES, MORE = 150, 1500
+BARRIERS_AT_A_CRASH = 439  # of a tree, which ends with what a crash loses
+LEFT_AT_A_RESTART = 1456  # of a tree: a broker that restarts leaves trees after it has sent again
 BARRIERS_AT_ONCE = 5108  # both of them end with a publication that is lost on its way up
 FAULTY, ALL_FAULTY = 75, 2000  # cases in which something fails
+KEPT, ALL_KEPT = 40, 2000  # and is sent again
 HOURS = 2 * 3600.0
 HARD = (
     "queues that fill",
@@ -126,6 +130,10 @@ def test_all_tables_and_metrics_are_the_same_bytes_whatever_fails(seed: int) -> 
     assert_same_bytes(faulty(seed))
 
 
+def test_barriers_at_crashes_are_the_same() -> None:
+    assert_same_bytes(faulty(BARRIERS_AT_A_CRASH, "tree"))
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(FAULTY, ALL_FAULTY))
 def test_all_tables_and_metrics_are_the_same_bytes_in_many_cases_whatever_fails(seed: int) -> None:
@@ -137,6 +145,71 @@ def test_traces_are_the_same_hop_by_hop_whatever_fails(seed: int) -> None:
     assert_same_bytes(faulty(seed), trace=1.0)
 
 
+@pytest.mark.parametrize(
+    ("first", "cases"),
+    [(0, KEPT), pytest.param(KEPT, ALL_KEPT - KEPT, marks=pytest.mark.long)],
+    ids=["few", "many"],
+)
+def test_a_tenth_of_the_cases_with_guarantees_each_have_what_is_hard(first: int, cases: int) -> None:
+    tally: Counter[str] = Counter()
+    for seed in range(first, first + cases):
+        tally.update(what for what, times in watched(network(guaranteed(seed), "events")).items() if times)
+    assert min(tally[what] for what in SENT_AGAIN) >= cases / 3, tally
+    assert min(tally["lost in crashes"], tally["offloading"], tally["barriers that waited"]) >= cases / 10, tally
+
+
+@pytest.mark.parametrize("seed", [*range(KEPT), LEFT_AT_A_RESTART])
+def test_all_tables_and_metrics_are_the_same_bytes_with_guarantees(seed: int) -> None:
+    assert_same_bytes(guaranteed(seed))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(KEPT, ALL_KEPT))
+def test_all_tables_and_metrics_are_the_same_bytes_in_many_cases_with_guarantees(seed: int) -> None:
+    assert_same_bytes(guaranteed(seed))
+
+
+@pytest.mark.parametrize("seed", range(0, KEPT, 5))
+def test_traces_are_the_same_hop_by_hop_with_guarantees(seed: int) -> None:
+    assert_same_bytes(guaranteed(seed), trace=1.0)
+
+
+@pytest.mark.parametrize("seed", range(0, KEPT, 2))
+def test_a_guarantee_loses_nothing_between_brokers(seed: int) -> None:
+    assert_nothing_is_lost(seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(KEPT, ALL_KEPT))
+def test_a_guarantee_loses_nothing_between_brokers_in_many_cases(seed: int) -> None:
+    assert_nothing_is_lost(seed)
+
+
+def assert_nothing_is_lost(seed: int) -> None:
+    """What is lost with brokers is what never came to one: who published it was connected to none, or it was held back by one."""
+    made = guaranteed(seed)
+    delivery = {**made.case.delivery, "attempts": None, "store": "persistent"}
+    one = network(replace(made, case=replace(made.case, delivery=delivery)), "events")
+    assert isinstance(one.engine, EventEngine)
+    carrier, crashed = one.engine._carrier, one.recorder.ledger.pairs[:, LOST["crashed"]]
+    depart, nowhere = carrier.depart, np.zeros_like(crashed)
+
+    def departed(number: int, broker: int, window: int, released: bool = False) -> None:
+        before = crashed.copy()
+        depart(number, broker, window, released)
+        nowhere[:] += (crashed - before) * (broker < 0)
+
+    carrier.depart = departed  # type: ignore[method-assign]
+    one.run()
+    metrics = one.metrics()
+    assert [cause for cause in ("queue_full", "link", "partitioned", "expired") if metrics[f"lost_{cause}"]] == []
+    assert (crashed == nowhere).all()
+    if delivery["guarantee"] == "exactly-once":
+        assert metrics["duplicate_deliveries"] == 0
+
+
+SENT_AGAIN = "retransmissions", "duplicates of what is sent again", "given up"
+"""What at least a third of the cases with guarantees each have."""
 SHIPPED = Path(__file__).parents[2] / "scenarios"
 LOAD = (
     "brokers.service={ kind = 'exponential', time = '20ms', send = '2ms', send_client = '1ms' }",

@@ -519,7 +519,6 @@ class Network(network.Network):
         lost = self.outside(number) in self.fell if publisher is None else publisher in self.away
         if lost:
             self.origin[number] = []
-            self.nowhere.add(number)
             self.travelling[number] += 1
             self.drop_short_of_root(number, "crashed")
         else:

@@ -78,31 +78,27 @@ class Network(faults.Network):
     # -- senders
 
     def publish(self, number: int) -> None:
-        """The client has a publication for the broker where it is, or was."""
+        """The client has a publication for its broker, if it is connected to one."""
         _, topic, publisher, _ = self.world.publications[number]
-        if publisher is None:
-            broker = self.outside(number)
-            connected = True
-        else:
-            connected = publisher not in self.away
-            broker = self.host[publisher] if connected else self.away[publisher].former
+        broker = self.outside(number) if publisher is None else self.host[publisher]
+        if broker is None or broker in self.fell:
+            super().publish(number)
+            return
         node = self.setting.node_of[broker]
         self.origin[number] = [self.broker_at[n] for n in self.setting.overlay.route(node, self.root(topic, node))]
-        if not connected or broker in self.fell:
-            self.nowhere.add(number)
-        self.keep(Kept(number, None, broker, place=0), connected)
+        self.keep(Kept(number, None, broker, place=0))
 
     def forward(self, number: int, parents: dict[int, int | None], node: int) -> None:
         for child in sorted(n for n, above in parents.items() if above == node):
             here, there = self.broker_at[node], self.broker_at[child]
             self.keep(Kept(number, here, there, node=child, parents=parents))
 
-    def keep(self, kept: Kept, connected: bool = True) -> None:
+    def keep(self, kept: Kept) -> None:
         self.kept.append(kept)
         self.travelling[kept.number] += 1
-        self.send_copy(kept, connected)
+        self.send_copy(kept)
 
-    def send_copy(self, kept: Kept, connected: bool = True) -> None:
+    def send_copy(self, kept: Kept) -> None:
         """Once more; then wait for the acknowledgement, if that has not come yet."""
         before = kept.times
         kept.times += 1
@@ -114,7 +110,7 @@ class Network(faults.Network):
             hop = Hop(kept.number, kept.sender, kept.broker, kind, self.now, due, again=before > 0)
             self.hops.append(hop)
             self.transmit(kept.number, kept.sender, kept.broker, partial(self.come, kept, before, hop), lost, before)
-        elif connected and kept.broker not in self.fell:
+        elif kept.broker not in self.fell:
             self.come(kept, before, None)
         else:
             lost("crashed")

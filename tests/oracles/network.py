@@ -302,7 +302,6 @@ class Network:
         self.fewest: dict[Pair, int] = {}  # publication, node → hops of the copy with fewest that was sent there
         self.short: dict[int, list[tuple[Copy, str]]] = {}  # publication → copies that were lost or not sent, and why
         self.travelling: Counter[int] = Counter()  # publication → messages on links and at brokers
-        self.nowhere: set[int] = set()  # publications that entered nowhere when they were published
         self.acknowledged: Counter[int] = Counter()  # publication → acknowledgements
         self.repeated: Counter[Pair] = Counter()  # publication, broker → users whom it served again
         self.most_remembered = 0
@@ -1273,7 +1272,7 @@ def load(network: Network, broker: int, since: float, until: float, warm_up: flo
     def mean_wait(jobs: list[Job]) -> float | None:
         return fmean(left(job) - job.arrived for job in jobs) if jobs else None
 
-    own = [number for number in kept - network.nowhere if network.origin[number][:1] == [broker]]
+    own = [number for number in kept if network.origin[number][:1] == [broker]]  # none of what entered nowhere
     copies = {n: network.repeated[n, broker] for n in kept}
     copies |= {n: copies[n] + network.due[n, broker] for n in kept if (n, broker) in network.delivered}
     copied = sum(publications[number][3] * users for number, users in copies.items())

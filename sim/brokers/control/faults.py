@@ -76,6 +76,7 @@ class FaultControl:
                 schedule.value.item(row),
             )
         if self._up_again and not self._busy():
+            self._trees.before_change()  # again: engines may have looked at trees since
             self._leave_trees()
         self._drains.go_on()
         if self.healing is not None:

@@ -104,13 +104,17 @@ class GuaranteedCarrier(Carrier):
         self._arrived = (self._arrive,)
 
     def depart(self, number: int, broker: int, window: int, released: bool = False) -> None:
-        """A publisher's client sends a publication to its broker; in vain if it is connected to none (~broker)."""
+        """A publisher's client sends a publication to its broker; or it is lost, see `Engine.publish`."""
         flights = self.rule.publish(number, max(broker, ~broker), window)
         self.in_transit.depart(flights, released)
         for flight in flights:
             flight.traced = self._trace is not None and self._trace.traces(number)
             self._under_way[flight] = {}
-            self._enter(self._keep(flight, 0, CLIENT, flight.uplink[0], below=False), connected=broker >= 0)
+            kept = self._keep(flight, 0, CLIENT, flight.uplink[0], below=False)
+            if broker < 0:
+                self._end(kept, "crashed")
+            else:
+                self._enter(kept)
 
     def crash(self, broker: int, messages: Iterable[Message]) -> None:
         """A broker with these messages crashes, and forgets what it keeps unless its store is persistent."""
@@ -153,14 +157,14 @@ class GuaranteedCarrier(Carrier):
         kept.copies += 1
         return message
 
-    def _enter(self, kept: KeptCopy, connected: bool = True) -> None:
+    def _enter(self, kept: KeptCopy) -> None:
         """The publisher's client sends the publication to its broker, where it is at once."""
         message = self._copy(kept)
         message.sent = message.arrived = self._clock.now
-        if connected and not (self._outages is not None and self._outages.down[kept.broker]):
-            self._come(message)
-        else:
+        if self._outages is not None and self._outages.down[kept.broker]:
             self._lose(message, "crashed")
+        else:
+            self._come(message)
         self._set_timer(kept)
 
     def _send_copy(self, kept: KeptCopy) -> None:
@@ -297,11 +301,8 @@ class GuaranteedCarrier(Carrier):
         if self._outages is not None and self._outages.cut(here, there):
             return
         link = (self._brokers + here) * self._brokers + there  # beyond all links of copies
-        if (
-            transmission is not None
-            and transmission.loss
-            and keyed_uniform(transmission.key, attempt.identity, link) < transmission.loss
-        ):
+        loss = 0.0 if transmission is None else transmission.loss
+        if transmission and loss and keyed_uniform(transmission.key, attempt.identity, link) < loss:
             return
         self._clock.at(self._clock.now + self._links.times(here)[there], ARRIVALS, Notice(kept, self._acknowledged))
 

@@ -13,6 +13,7 @@ from sim.brokers.data.carrier import Carrier
 from sim.brokers.data.compiled.carrier import CompiledCarrier
 from sim.brokers.data.compiled.content import CompiledContentCarrier
 from sim.brokers.data.compiled.engine import CompiledEngine
+from sim.brokers.data.compiled.guaranteed_carrier import CompiledGuaranteedCarrier
 from sim.brokers.data.content import ContentRule, FoldedCarrier
 from sim.brokers.data.content_subscriptions import ContentSubscriptions
 from sim.brokers.data.engine import Engine
@@ -45,7 +46,8 @@ def engine_of(
     carried = fabric, recorder, subscriptions, workload.publications
     if workload.content is None:
         if plane == "compiled":
-            return CompiledEngine(fabric, CompiledCarrier(*carried))
+            compiled = CompiledGuaranteedCarrier if guarantees else CompiledCarrier
+            return CompiledEngine(fabric, compiled(*carried))
         if plane == "folded":
             return FoldedEngine(*carried)
         by_topic = (FloodRule if fabric.overlay.floods else TopicRule)(*carried)
@@ -91,10 +93,6 @@ def _plane(asked: Plane, fabric: Fabric, recorder: Recorder) -> Plane:
     if found and asked == "folded":
         why = f"does not simulate single hops and is not exact with {found}"
         raise ScenarioError(f'network.data_plane: "folded" {why} (allowed: "events", "compiled", "auto")')
-    if delivery.guarantees and asked == "auto":
-        return "events"
-    if delivery.guarantees and asked == "compiled":
-        raise ScenarioError('network.data_plane: "compiled" has no guarantees yet (allowed: "events", "auto")')
     if asked != "auto":
         return asked
     return "compiled" if found else "folded"

@@ -34,6 +34,8 @@ class CompiledCarrier:
     up to the present before anything that it depends on changes.
     """
 
+    _loop = staticmethod(process)
+
     def __init__(
         self, fabric: Fabric, recorder: Recorder, subscriptions: Subscriptions, publications: Publications
     ) -> None:
@@ -139,6 +141,9 @@ class CompiledCarrier:
         self.act_on_notes()
         return controls.tolist()
 
+    def restart(self, broker: int, now: float) -> None:
+        """A broker that has crashed is up again."""
+
     def outages_changed(self) -> None:
         """Update which brokers are down, which links are cut, and which services are slow."""
         assert self._fabric.outages is not None
@@ -160,7 +165,7 @@ class CompiledCarrier:
         state, used = self._state, self._recorder.statistics.used
         while True:
             state["delay_keys"] = used[0]
-            code = int(process(self._memory.states, float(until), at_once, idle, rooted))
+            code = int(self._loop(self._memory.states, float(until), at_once, idle, rooted))
             used[0] = state["delay_keys"]
             if code == st.CHECK:
                 self._refresh(int(state["stopped_at"]), int(state["stopped_period"]))

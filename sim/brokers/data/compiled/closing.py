@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,6 +37,7 @@ _PAIRS = {
     LOST["link"]: "strayed",
     LOST["crashed"]: "crashed",
     LOST["partitioned"]: "parted",
+    LOST["expired"]: "expired",
     LOST["disconnected"]: "absent",
     LOST["hop_limit"]: "limited",
 }
@@ -52,10 +55,14 @@ _COUNTERS = {
 }
 
 
-def count_windows(windows: Items, statistics: Statistics, duplicates: list[int]) -> None:
+_COUNTED = "duplicates", "retransmissions", "acknowledgements", "duplicate_deliveries"
+
+
+def count_windows(windows: Items, statistics: Statistics, counted: Mapping[str, list[int]]) -> None:
     """Add what was counted in each window to the statistics, and to the recorder's counts by name."""
-    for window, more in enumerate(windows["duplicates"].tolist()):
-        duplicates[window] += more
+    for name in _COUNTED:
+        for window, more in enumerate(windows[name].tolist()):
+            counted[name][window] += more
     for row, name in _PAIRS.items():
         for whom, whose in enumerate(("brokers", "users")):
             statistics.pairs[:, row, whom] += windows[f"{name}_{whose}"]

@@ -69,17 +69,14 @@ class CompiledEngine:
         """Lose what the broker holds, in service, waiting or held back; returns the control messages among it."""
         self._catch_up()
         controls = self._carrier.fail(broker, self._clock.now, self._held.pop(broker, []))
-        if self._when_idle is not None and self._carrier.idle:  # what was lost was the last in transit
-            then, self._when_idle = self._when_idle, None
-            self._at_barrier(self._clock.now, then)
-        if self._when_rooted is not None and self._carrier.rooted:
-            then, self._when_rooted = self._when_rooted, None
-            self._at_barrier(self._clock.now, then)
-        self._watch()
+        self._look_at_barriers()
         return [self._control.pop(number) for number in controls]
 
     def restart(self, broker: int) -> None:
-        """Nothing is kept for others."""
+        """Send again what the broker still keeps."""
+        self._catch_up()
+        self._carrier.restart(broker, self._clock.now)
+        self._look_at_barriers()
 
     def outages_changed(self) -> None:
         """Let the loop know."""
@@ -120,20 +117,33 @@ class CompiledEngine:
     def when_idle(self, then: Callable[[], None]) -> None:
         """Call `then()` once, when no publication is in transit."""
         self._catch_up()
-        if self._carrier.idle:
-            self._at_barrier(self._clock.now, then)
-        else:
-            self._when_idle = then
-            self._watch()
+        self._when_idle = then
+        self._look_at_barriers()
 
     def when_rooted(self, then: Callable[[], None]) -> None:
         """Call `then()` once, when everything released has left its root."""
         self._catch_up()
-        if self._carrier.rooted:
-            self._at_barrier(self._clock.now, then)
+        self._when_rooted = then
+        self._look_at_barriers()
+
+    def _look_at_barriers(self) -> None:
+        """Schedule callbacks for which there is nothing to wait any more; resume the loop if there is."""
+        if self._when_idle is not None and self._carrier.idle:
+            self._reach_barrier(st.IDLE, self._clock.now)
+        if self._when_rooted is not None and self._carrier.rooted:
+            self._reach_barrier(st.ROOTED_ALL, self._clock.now)
+        self._watch()
+
+    def _reach_barrier(self, code: int, time: float) -> None:
+        """The loop has nothing left to do before a callback, as `code` says, if any."""
+        if code == st.IDLE:
+            then, self._when_idle = self._when_idle, None
+        elif code == st.ROOTED_ALL:
+            then, self._when_rooted = self._when_rooted, None
         else:
-            self._when_rooted = then
-            self._watch()
+            return
+        assert then is not None
+        self._at_barrier(time, then)
 
     def _at_barrier(self, time: float, then: Callable[[], None]) -> None:
         def act() -> None:  # after all that happens at that time
@@ -180,14 +190,7 @@ class CompiledEngine:
             message = self._control.pop(number)
             self._clock.call(time, ARRIVALS, lambda: self._served(message))
             return
-        if code == st.IDLE:
-            then, self._when_idle = self._when_idle, None
-            assert then is not None
-            self._at_barrier(time, then)
-        elif code == st.ROOTED_ALL:
-            then, self._when_rooted = self._when_rooted, None
-            assert then is not None
-            self._at_barrier(time, then)
+        self._reach_barrier(code, time)
         self._watch()
 
     def _served(self, message: Message) -> None:

@@ -139,7 +139,7 @@ def _add(state: Item, window: int, row: int, value: float) -> None:
 
 
 @kernel
-def _hop_time(state: Item, here: int, there: int) -> float:
+def hop_time(state: Item, here: int, there: int) -> float:
     """The time (s) of a hop from a broker to another, as in `sim.overlay.pair_times.time_between`."""
     if here == there:
         return 0.0
@@ -193,7 +193,7 @@ def deliver(state: Item, flight: Item, position: int, depth: int, arrived: float
         _add(state, number, rk.LAST_SERVICE, now - arrived)
     table = integer_rows(state.delays, state.delay_slots, 3)
     state.delay_keys += count_key(table, number * rk.BINS + rk.delay_bin(delay), 1, users)
-    direct = _hop_time(state, flight.origin, place.broker)
+    direct = hop_time(state, flight.origin, place.broker)
     if direct > 0.0:
         window.stretched += 1
         _add(state, number, rk.STRETCH, (arrived - flight.published) / direct)

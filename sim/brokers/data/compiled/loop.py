@@ -78,7 +78,7 @@ def _asks(state: Item, position: int, size: int, at_broker: bool) -> bool:
 
 
 @inlined
-def _has_to_drop(state: Item, broker: int, size: int) -> bool:
+def has_to_drop(state: Item, broker: int, size: int) -> bool:
     """Whether the broker has to make room for a publication of `size` bytes that arrives now."""
     return bool(state.drops_oldest and state.takes_time) and lacks_room(state, broker, size) and gets_room(state, size)
 
@@ -105,7 +105,7 @@ def _step(state: Item) -> int:
         broker = position_at(state.positions, position).broker
         number = entry_at(state.heap, 0).message
         if (
-            _has_to_drop(state, broker, flight_at(state.flights, message.flight).size)
+            has_to_drop(state, broker, flight_at(state.flights, message.flight).size)
             and stops(state, number, broker) == ON_ITS_WAY
         ):
             if kind == FLOODED:
@@ -143,7 +143,7 @@ def _step(state: Item) -> int:
 
 
 @kernel
-def _lacks_rows(state: Item, window: int) -> bool:
+def lacks_rows(state: Item, window: int) -> bool:
     """Whether the traffic of a measured window lacks rows."""
     return bool(window_at(state.windows, window).measured and integer_at(state.first_row, window).value < 0)
 
@@ -201,11 +201,11 @@ def process(states: Items, until: float, at_once: bool, idle: bool, rooted: bool
                 if pending.time > until:
                     return DONE
                 broker = position_at(state.positions, pending.uplink).broker
-                if _has_to_drop(state, broker, pending.size) and not pending.lost:
+                if has_to_drop(state, broker, pending.size) and not pending.lost:
                     if not _make_room(state, broker, pending.time):
                         return CHECK
                     continue
-                if _lacks_rows(state, pending.window):
+                if lacks_rows(state, pending.window):
                     state.stopped_at = pending.window
                     return OPEN_WINDOW
                 asks = pending.lost or _asks(state, pending.uplink, pending.size, False)

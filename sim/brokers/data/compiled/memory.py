@@ -13,7 +13,8 @@ from sim.brokers.data.compiled.arena import Arena, longer
 from sim.brokers.data.compiled.calendar import NO_BUCKET
 from sim.brokers.data.compiled.departures import Departing, line_up
 from sim.brokers.data.compiled.lines import end_window
-from sim.brokers.data.compiled.records import CELL, FLOAT, HEAPED, PENDING, PORT, SENDING
+from sim.brokers.data.compiled.records import CARRIED, CELL, FLOAT, HEAPED, KEPT, PENDING, PORT, SENDING
+from sim.brokers.fabric.delivery import DeliverySetting
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.link_windows import LINK_COLUMNS
 from sim.brokers.fabric.outages import Outages
@@ -76,6 +77,8 @@ class Memory:
         self._grow_flights(1 << 10)
         if fabric.transmission is not None:
             self._set_limits(fabric.transmission)
+        if fabric.delivery.guarantees:
+            self._set_guarantee(fabric.delivery)
         if fabric.outages is not None:
             self.use("outages", np.zeros(len(capacity), st.ARRAYS["outages"]))
             self.look_at_outages(fabric.outages, fabric.transmission)
@@ -114,6 +117,17 @@ class Memory:
         state["buffer"] = -1 if setting.buffer is None else setting.buffer
         state["buffer_bytes"] = -1 if setting.buffer_bytes is None else setting.buffer_bytes
         self.use("ports", np.zeros(int(state["brokers"]), PORT))
+
+    def _set_guarantee(self, delivery: DeliverySetting) -> None:
+        state = self.state
+        state["guarantees"], state["once"] = True, delivery.guarantee == "exactly-once"
+        state["most_attempts"] = -1 if delivery.attempts is None else delivery.attempts
+        for name in ("timeout", "backoff", "longest"):
+            state[name] = getattr(delivery, name)
+        state["free_kept"] = st.NONE
+        self.use("kept", np.zeros(0, KEPT))
+        self.use("remembered", np.zeros(int(state["brokers"]), st.ARRAYS["remembered"]))
+        self.use("carries", np.zeros(len(self.arrays["messages"]), CARRIED))
 
     def look_at_outages(self, outages: Outages, transmission: Transmission | None) -> None:
         """Let the kernels know what has failed now."""
@@ -174,8 +188,14 @@ class Memory:
             more = max(len(arrays["waits"]), int(state["most_children"]))
             self._with_free("waits", more, "free_wait", "next")
             state["free_waits"] += more
-        if state["free_messages"] < state["most_children"]:
-            self._grow_messages(max(len(arrays["messages"]), int(state["most_children"])))
+        most = int(state["most_children"])
+        if state["guarantees"] and state["free_kepts"] <= most:
+            more = max(len(arrays["kept"]), most + 1)
+            self._with_free("kept", more, "free_kept", "next")["over"][-more:] = 1
+            state["free_kepts"] += more
+        needed = 2 * most + 4 if state["guarantees"] else most
+        if state["free_messages"] < needed:
+            self._grow_messages(max(len(arrays["messages"]), needed))
 
     def windows_in_use(self) -> NDArray[np.int64]:
         """The windows of publications in transit."""
@@ -240,6 +260,10 @@ class Memory:
             sent = np.zeros(len(messages), SENDING)
             sent[: len(messages) - more] = self.arrays["sent"]
             self.use("sent", sent)
+        if self.state["guarantees"]:
+            carries = np.zeros(len(messages), CARRIED)
+            carries[: len(messages) - more] = self.arrays["carries"]
+            self.use("carries", carries)
 
     def _grow_flights(self, more: int) -> None:
         self._with_free("flights", more, "free_flight", "messages")

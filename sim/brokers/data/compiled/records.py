@@ -174,6 +174,32 @@ PORT = np.dtype(
 SENDING = np.dtype([("time", "f8"), ("broker", "i4")], align=True)
 """When a message was sent (s), and by whom; where hops are traced, or something may fail."""
 
+KEPT = np.dtype(
+    [
+        ("born", "i8"),  # orders them by when they were sent first
+        ("wait", "f8"),  # s; after the next time
+        ("flight", "i4"),
+        ("kind", "i4"),  # UP or DOWN
+        ("position", "i4"),  # of the receiver
+        ("hop", "i4"),  # the position with the hop's time and link
+        ("sender", "i4"),  # broker; NONE: the publisher's client
+        ("broker", "i4"),
+        ("attempts", "i4"),
+        ("copies", "i4"),  # under way
+        ("answers", "i4"),  # likewise
+        ("timer", "i4"),
+        ("handled", "i4"),
+        ("done", "i4"),  # why it is not kept any more
+        ("over", "i4"),  # 1 where it is free, too
+        ("next", "i4"),  # free one
+    ],
+    align=True,
+)
+"""What a sender keeps, as `sim.brokers.data.guaranteed.KeptCopy`."""
+
+CARRIED = np.dtype([("kept", "i4"), ("attempt", "i4")], align=True)
+"""What a copy, an acknowledgement or a timer is about, and the number of the attempt, from 0; where there are guarantees."""
+
 OUTAGE = np.dtype([("down", "i4"), ("side", "i4"), ("slowed", "f8")], align=True)
 """The faults of a broker that last now, as `sim.brokers.fabric.outages.Outages` has them."""
 
@@ -231,6 +257,8 @@ WINDOW = np.dtype(
             "crashed_users",
             "parted_brokers",  # lost on links that were cut
             "parted_users",
+            "expired_brokers",  # lost as they had been sent as often as they may be
+            "expired_users",
             "absent_brokers",  # none
             "absent_users",  # that were connected to no broker
             "limited_brokers",  # lost by the hop limit
@@ -246,6 +274,9 @@ WINDOW = np.dtype(
             "external_bytes",
             "tree_hops",
             "duplicates",
+            "retransmissions",
+            "acknowledgements",
+            "duplicate_deliveries",
             "stretched",
         )
     ]
@@ -290,6 +321,8 @@ port_at = accessor(PORT)
 place_at = accessor(PLACE)
 sent_at = accessor(SENDING)
 outage_at = accessor(OUTAGE)
+kept_at = accessor(KEPT)
+carried_at = accessor(CARRIED)
 hop_at = accessor(HOP)
 delivery_at = accessor(DELIVERY)
 window_at = accessor(WINDOW)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sim.base.arrays import Items
 from sim.brokers.data.compiled import state as st
@@ -56,14 +57,17 @@ class TopicReports:
         self.report()
         self.end_held(held, CLIMBING, IN_FLIGHT)
         self._end_climbing()
-        arrays, recorder, satisfaction = self._memory.arrays, self._recorder, self._recorder.satisfaction
-        found, statistics = np.zeros(len(self._satisfied), np.int64), recorder.statistics
-        in_transit(
-            self._memory.states, arrays["messages"], arrays["flights"], arrays["positions"], statistics.pairs, found
-        )
+        recorder, satisfaction = self._recorder, self._recorder.satisfaction
+        found = np.zeros(len(self._satisfied), np.int64)
+        self._end_below(found)
         if satisfaction is not None:
             satisfaction.count_all(found)
-        count_windows(arrays["windows"], statistics, recorder.counted["duplicates"])
+        count_windows(self._memory.arrays["windows"], recorder.statistics, recorder.counted)
+
+    def _end_below(self, found: NDArray[np.int64]) -> None:
+        """Count what has left its root and is in transit, and in `found` all flights of each period that are in transit."""
+        arrays, pairs = self._memory.arrays, self._recorder.statistics.pairs
+        in_transit(self._memory.states, arrays["messages"], arrays["flights"], arrays["positions"], pairs, found)
 
     def end_held(self, held: list[int], column: int, outcome: int) -> None:
         """Count publications that a broker holds back and that never set out, in this column and row of the ledger."""
@@ -76,11 +80,16 @@ class TopicReports:
 
     def _end_climbing(self) -> None:
         """Count what has not left its root."""
-        messages = self._memory.arrays["messages"]
-        climbing = (messages["kind"] % st.SERVED == st.UP) & (messages["kind"] != st.NONE)
-        flights = self._memory.arrays["flights"][messages["flight"][climbing]]
+        flights = self._memory.arrays["flights"][self._climbing()]
         for number, window in zip(flights["number"].tolist(), flights["window"].tolist(), strict=True):
             self._end_short_of_root(number, window, CLIMBING, IN_FLIGHT)
+
+    def _climbing(self) -> NDArray[np.int32]:
+        """The flights that have not left their roots."""
+        messages = self._memory.arrays["messages"]
+        climbing = (messages["kind"] % st.SERVED == st.UP) & (messages["kind"] != st.NONE)
+        found: NDArray[np.int32] = messages["flight"][climbing]
+        return found
 
     def _end_short_of_root(self, number: int, window: int, column: int, outcome: int) -> None:
         ledger, due = self._recorder.ledger, self._due.short_of_root(int(self._publications.topic[number]))

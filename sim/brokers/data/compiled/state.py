@@ -9,12 +9,14 @@ import numpy as np
 
 from sim.brokers.data.compiled.records import (
     BUCKET,
+    CARRIED,
     CELL,
     FLIGHT,
     FLOAT,
     HEAPED,
     IN_SERVICE,
     INTEGER,
+    KEPT,
     LINE,
     MESSAGE,
     NOTE,
@@ -38,12 +40,13 @@ UPLINKED = -1  # stands for brokers below, at positions of uplinks
 LINKED = -2  # likewise, at links over which a topic is flooded
 
 # What a message is, and what its time means: when it arrives somewhere, or when the broker there has served it.
-UP, DOWN, REQUEST, FLOODED, REPEATED, GONE = range(6)  # GONE: it carries nothing, for its broker has crashed
+# GONE: it carries nothing, for its broker has crashed; TIMER: it goes nowhere, and runs out.
+UP, DOWN, REQUEST, FLOODED, REPEATED, GONE, ANSWER, TIMER = range(8)
 SERVED = 8  # added to these
 COMING = 16  # likewise, while a message has not come through the interface of the broker that it goes to
 
 # What becomes of a message that is sent
-ON_ITS_WAY, FULL, LOST_ON_LINK, CRASHED, PARTED = range(5)
+ON_ITS_WAY, FULL, LOST_ON_LINK, CRASHED, PARTED, EXPIRED = range(6)
 
 # What became of a copy at a position that is flooded; the rest of the number is how many hops the first one took
 ARRIVED, ACCEPTED, REFUSED, TRAVELLING, STRAYED, DOWNED, SEVERED = 1, 2, 4, 8, 16, 32, 64
@@ -136,6 +139,14 @@ _INTEGERS = (
     "buffer_bytes",  # likewise
     "free_wait",  # the first one
     "free_waits",  # how many
+    # of guarantees
+    "guarantees",  # whether there is one
+    "once",  # whether users get nothing twice
+    "most_attempts",  # -1: any number
+    "free_kept",  # the first one
+    "free_kepts",  # how many
+    "kept_ever",
+    "most_remembered",  # identities by a broker
     # the recorder's
     "delay_keys",  # that are taken, of
     "delay_slots",
@@ -145,6 +156,7 @@ _REALS = (
     "bandwidth",  # bytes per second; 0: any
     "interface",  # likewise
     "loss",  # the probability
+    *("timeout", "backoff", "longest"),  # of guarantees; s, but for the factor
     *("base", "per_arc"),  # of hop times, likewise
 )
 ARRAYS = {
@@ -162,6 +174,9 @@ ARRAYS = {
     "ports": PORT,  # brokers
     "sent": SENDING,  # by message
     "outages": OUTAGE,  # brokers
+    "kept": KEPT,
+    "carries": CARRIED,  # by message
+    "remembered": INTEGER,  # brokers; identities
     "cut_links": INTEGER,  # here · brokers + there, ascending
     "traced": HOP,
     "deliveries": DELIVERY,  # whose audience is a version

@@ -36,6 +36,7 @@ from sim.brokers.data.compiled.state import (
     CRASHED,
     DEPTH,
     DOWN,
+    EXPIRED,
     FLOODED,
     FULL,
     LEFT_ROOT,
@@ -61,8 +62,8 @@ def _is_traced(state: Item, number: int) -> bool:
 
 
 @inlined
-def depart(state: Item) -> None:
-    """The next publication leaves for its root."""
+def begin_flight(state: Item) -> int:
+    """Take a free flight for the next publication, which is published now; returns its number."""
     pending = pending_at(state.pending, state.next_pending)
     state.next_pending += 1
     state.now = pending.time
@@ -77,6 +78,15 @@ def depart(state: Item) -> None:
     flight.period, flight.hops, flight.released, flight.missed = pending.period, uplink.depth, pending.released, 0
     flight.traced = int(state.traces and _is_traced(state, flight.number))
     window_at(state.windows, pending.window).published += 1
+    return int(carried)
+
+
+@inlined
+def depart(state: Item) -> None:
+    """The next publication leaves for its root."""
+    pending = pending_at(state.pending, state.next_pending)
+    carried = begin_flight(state)
+    flight = flight_at(state.flights, carried)
     number = take_message(state)
     message = message_at(state.messages, number)
     message.flight, message.position, message.kind = carried, pending.uplink, UP
@@ -109,7 +119,7 @@ def _reach_uplink(state: Item, number: int) -> None:
             trace_hop(state, number, flight, place.broker, UPLINK, False)
         climb(state, number)
         return
-    service = service_time(state, flight.number, int(place.broker), 0, _effort(state, flight, place))
+    service = service_time(state, flight.number, int(place.broker), 0, uplink_effort(state, flight, place))
     if not accept(state, place.broker, number, service):
         _miss_root(state, number, flight, FULL)
         end_message(state, number)
@@ -118,7 +128,7 @@ def _reach_uplink(state: Item, number: int) -> None:
 
 
 @inlined
-def _effort(state: Item, flight: Item, place: Item) -> tuple[int, int, int, int]:
+def uplink_effort(state: Item, flight: Item, place: Item) -> tuple[int, int, int, int]:
     """The effort of the broker at a position of the uplink for the flight; at the root, as of the flight's arrival there."""
     size = int(flight.size)
     if place.first != NONE:
@@ -135,21 +145,27 @@ def _effort(state: Item, flight: Item, place: Item) -> tuple[int, int, int, int]
 
 @kernel
 def _miss_root(state: Item, number: int, flight: Item, outcome: int) -> None:
-    """The flight is lost on its way up, as `outcome` says: what it carries is due now, and lost."""
+    """The message is lost with its flight on the way up, as `outcome` says."""
     flight.hops -= position_at(state.positions, message_at(state.messages, number).position).depth
+    if state.content:
+        note(state, flight, STRAYED_UP if outcome == LOST_ON_LINK else MISSED_ROOT)
+    end_short_of_root(state, flight, outcome)
+
+
+@kernel
+def end_short_of_root(state: Item, flight: Item, outcome: int) -> None:
+    """What the flight carries is due now, and lost."""
     slot, window = slot_at(state.slots, flight.slot), window_at(state.windows, flight.window)
     window.dropped += 1
     window.due_brokers += slot.brokers
     window.due_users += slot.users
-    _count_missed(window, slot.brokers, slot.users, outcome)
+    count_missed(window, slot.brokers, slot.users, outcome)
     version_at(state.versions, slot.version).flights += 1
-    if state.content:
-        note(state, flight, STRAYED_UP if outcome == LOST_ON_LINK else MISSED_ROOT)
-    _rooted(state, flight)
+    rooted(state, flight)
 
 
 @kernel
-def _count_missed(window: Item, brokers: int, users: int, outcome: int) -> None:
+def count_missed(window: Item, brokers: int, users: int, outcome: int) -> None:
     """Count due pairs that are lost with this outcome."""
     if outcome == LOST_ON_LINK:
         window.strayed_brokers += brokers
@@ -160,13 +176,16 @@ def _count_missed(window: Item, brokers: int, users: int, outcome: int) -> None:
     elif outcome == PARTED:
         window.parted_brokers += brokers
         window.parted_users += users
+    elif outcome == EXPIRED:
+        window.expired_brokers += brokers
+        window.expired_users += users
     else:
         window.refused_brokers += brokers
         window.refused_users += users
 
 
 @inlined
-def _rooted(state: Item, flight: Item) -> None:
+def rooted(state: Item, flight: Item) -> None:
     """The flight has left its root, or has been dropped before."""
     state.unrooted -= flight.released
     flight.released = 0
@@ -198,9 +217,8 @@ def climb(state: Item, number: int) -> None:
 
 
 @inlined
-def _leave_root(state: Item, number: int) -> None:
-    message = message_at(state.messages, number)
-    flight = flight_at(state.flights, message.flight)
+def become_due(state: Item, flight: Item) -> None:
+    """The flight leaves its root and becomes due, along the tree of its slot's version."""
     flight.version, flight.rooted = slot_at(state.slots, flight.slot).version, state.now
     version, window = version_at(state.versions, flight.version), window_at(state.windows, flight.window)
     window.rooted += 1
@@ -212,11 +230,19 @@ def _leave_root(state: Item, number: int) -> None:
     window.absent_users += version.users_absent
     version.flights += 1
     version.carried += 1
-    _rooted(state, flight)
+    rooted(state, flight)
     if state.content:
         begin_copy(state, flight)
     if version.offloads or state.content:
         note(state, flight, LEFT_ROOT)
+
+
+@inlined
+def _leave_root(state: Item, number: int) -> None:
+    message = message_at(state.messages, number)
+    flight = flight_at(state.flights, message.flight)
+    become_due(state, flight)
+    version = version_at(state.versions, flight.version)
     if version.size == 0:
         end_message(state, number)
         return
@@ -262,7 +288,7 @@ def _miss_tree(state: Item, flight: Item, position: int, outcome: int) -> None:
         cell = cell_of(state, flight, position)
         cell.state |= STRAYED if outcome == LOST_ON_LINK else REFUSED
         cell.arrived = np.nan
-    _count_missed(window, place.below_brokers, place.below_users, outcome)
+    count_missed(window, place.below_brokers, place.below_users, outcome)
 
 
 @inlined

@@ -1,0 +1,358 @@
+"""The loop of the compiled engine where there is a guarantee, with results identical to `sim.brokers.data.guaranteed`.
+
+A loop of its own, so that the one without is neither slower nor takes longer to compile.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.base.arrays import Item, Items
+from sim.base.compiled import inlined, kernel
+from sim.brokers.data.compiled.calendar import pop, soonest
+from sim.brokers.data.compiled.hops import free_message
+from sim.brokers.data.compiled.kept import (
+    ACKNOWLEDGED,
+    KEEPING,
+    come,
+    handle,
+    keep,
+    look,
+    lose_copy,
+    lose_one,
+    send_copy,
+    set_timer,
+    take_copy,
+)
+from sim.brokers.data.compiled.lines import come_in
+from sim.brokers.data.compiled.loop import has_to_drop, lacks_rows, next_time, stale
+from sim.brokers.data.compiled.outages import stops
+from sim.brokers.data.compiled.records import (
+    carried_at,
+    entry_at,
+    flight_at,
+    in_service_at,
+    kept_at,
+    message_at,
+    outage_at,
+    pending_at,
+    position_at,
+    server_at,
+)
+from sim.brokers.data.compiled.servers import drop_oldest, integrate, oldest, remove, served
+from sim.brokers.data.compiled.state import (
+    ANSWER,
+    CHECK,
+    COMING,
+    CONTROL_SERVED,
+    CRASHED,
+    DONE,
+    DOWN,
+    EMPTY_DELAYS,
+    EMPTY_HOPS,
+    EMPTY_NOTES,
+    EXPIRED,
+    GONE,
+    GROW,
+    IDLE,
+    LOOK,
+    MOST_NOTES,
+    NONE,
+    ON_ITS_WAY,
+    OPEN_WINDOW,
+    REQUEST,
+    ROOTED_ALL,
+    SERVED,
+    TIMER,
+    UP,
+)
+from sim.brokers.data.compiled.ways import begin_flight
+from sim.brokers.statistics.ledger import IN_FLIGHT
+
+
+@inlined
+def _stale(state: Item, kept: Item) -> bool:
+    """Whether the slot of a flight on its way up is out of date; it may leave its root, or be lost."""
+    if kept.kind != UP:
+        return False
+    flight = flight_at(state.flights, kept.flight)
+    return stale(state, flight.slot, flight.period)
+
+
+@inlined
+def _is_down(state: Item, broker: int) -> bool:
+    return bool(state.outage and outage_at(state.outages, broker).down)
+
+
+@kernel
+def _make_room(state: Item, broker: int, now: float) -> bool:
+    """Drop the copy that has waited longest at the broker; false if its slot has to be updated first."""
+    number = oldest(state, broker)
+    if _stale(state, kept_at(state.kept, carried_at(state.carries, number).kept)):
+        return False
+    state.now = now
+    drop_oldest(state, broker, number)
+    lose_copy(state, number)
+    return True
+
+
+@kernel
+def _enter(state: Item, number: int) -> None:
+    """The publisher's client sends the publication to its broker, where it is at once."""
+    taken, broker = take_copy(state, number), kept_at(state.kept, number).broker
+    if _is_down(state, broker):
+        lose_copy(state, taken)
+    else:
+        come(state, taken)
+    set_timer(state, number)
+
+
+@kernel
+def _send_again(state: Item, number: int) -> None:
+    """A sender sends once more what has not been acknowledged, or gives up."""
+    kept = kept_at(state.kept, number)
+    if kept.attempts == state.most_attempts:
+        kept.done = EXPIRED
+        look(state, number)
+    elif kept.sender == NONE:
+        _enter(state, number)
+    else:
+        send_copy(state, number)
+
+
+@kernel
+def _depart(state: Item) -> None:
+    """The next publication is published."""
+    pending = pending_at(state.pending, state.next_pending)
+    carried = begin_flight(state)
+    flight_at(state.flights, carried).messages = 0
+    number = keep(state, carried, UP, pending.uplink, NONE, NONE)
+    if pending.lost:
+        kept_at(state.kept, number).done = CRASHED
+        look(state, number)
+    else:
+        _enter(state, number)
+
+
+@kernel
+def _time_out(state: Item, number: int) -> None:
+    """The timer of what is kept has run out."""
+    kept = kept_at(state.kept, number)
+    kept.timer = 0
+    if kept.done != KEEPING:
+        look(state, number)
+    elif kept.sender == NONE or not _is_down(state, kept.sender):
+        _send_again(state, number)
+
+
+@kernel
+def _answer(state: Item, taken: int) -> None:
+    """An acknowledgement arrives at the sender."""
+    number = int(carried_at(state.carries, taken).kept)
+    kept = kept_at(state.kept, number)
+    kept.answers -= 1
+    if kept.done == KEEPING and stops(state, taken, kept.sender) == ON_ITS_WAY:
+        kept.done = ACKNOWLEDGED
+    free_message(state, taken)
+    look(state, number)
+
+
+@kernel
+def _step(state: Item) -> int:
+    """Process the message on top of the heap, or return why that is not possible."""
+    number, time = int(entry_at(state.heap, 0).message), entry_at(state.heap, 0).time
+    message = message_at(state.messages, number)
+    kind = message.kind
+    if kind < COMING and kind % SERVED in (UP, DOWN, TIMER):
+        kept = kept_at(state.kept, carried_at(state.carries, number).kept)
+        if kind != TIMER or kept.done == KEEPING:
+            comes = kind in (UP, DOWN) and stops(state, number, kept.broker) == ON_ITS_WAY
+            if kind == TIMER and kept.sender == NONE:
+                comes = kept.attempts != state.most_attempts and not _is_down(state, kept.broker)
+            if comes and has_to_drop(state, kept.broker, flight_at(state.flights, kept.flight).size):
+                return DONE if _make_room(state, kept.broker, time) else CHECK
+            if _stale(state, kept):  # only now: what makes room may be of another period
+                return CHECK
+    state.now = time
+    pop(state)
+    if kind >= COMING:
+        come_in(state, number)
+    elif kind in (UP, DOWN):
+        if stops(state, number, kept_at(state.kept, carried_at(state.carries, number).kept).broker) != ON_ITS_WAY:
+            lose_copy(state, number)
+        else:
+            come(state, number)
+    elif kind == TIMER:
+        kept_number = int(carried_at(state.carries, number).kept)
+        free_message(state, number)
+        _time_out(state, kept_number)
+    elif kind == ANSWER:
+        _answer(state, number)
+    elif kind == SERVED + REQUEST:
+        served(state, message.position, number)
+        state.controls -= 1
+        state.stopped_at = message.flight
+        free_message(state, number)
+        return CONTROL_SERVED
+    elif kind == GONE:
+        free_message(state, number)
+    else:
+        served(state, position_at(state.positions, message.position).broker, number)
+        handle(state, number)
+    return DONE
+
+
+@inlined
+def _wants(state: Item) -> int:
+    """The reason to stop because room is lacking, if any."""
+    if state.free_messages < 2 * state.most_children + 4 or state.free_flights == 0:
+        return GROW
+    if state.free_kepts < state.most_children + 1 or (state.limited and state.free_waits < state.most_children):
+        return GROW
+    if 2 * (state.delay_keys + 1) > state.delay_slots:
+        return EMPTY_DELAYS
+    full = state.hands_over and state.handed == state.handed_room
+    if full or state.notes_room - state.noted < MOST_NOTES:
+        return EMPTY_NOTES
+    if state.hops == state.hops_room and state.traces:
+        return EMPTY_HOPS
+    return DONE
+
+
+@kernel
+def process_guaranteed(states: Items, until: float, at_once: bool, idle: bool, rooted: bool) -> int:
+    """Process all events before `until` (s), as `sim.brokers.data.compiled.loop.process` does."""
+    state = states[0]
+    while True:
+        if rooted and state.unrooted == 0:
+            return ROOTED_ALL
+        if idle and state.in_transit == 0 and state.next_pending == state.pending_end:
+            return IDLE
+        code = _wants(state)
+        if code != DONE:
+            return code
+        time = soonest(state)
+        if time >= state.look_at and until >= state.look_at and next_time(states) >= state.look_at:
+            return LOOK
+        if state.next_pending < state.pending_end:
+            pending = pending_at(state.pending, state.next_pending)
+            if pending.time <= time:
+                if pending.time > until:
+                    return DONE
+                broker = position_at(state.positions, pending.uplink).broker
+                if not pending.lost and has_to_drop(state, broker, pending.size):
+                    if not _make_room(state, broker, pending.time):
+                        return CHECK
+                    continue
+                if stale(state, pending.slot, pending.period):
+                    return CHECK
+                if lacks_rows(state, pending.window):
+                    state.stopped_at = pending.window
+                    return OPEN_WINDOW
+                _depart(state)
+                continue
+        if time > until or (time == until and not at_once) or time == np.inf:
+            return DONE
+        code = _step(state)
+        if code != DONE:
+            return code
+
+
+# -- faults
+
+
+@kernel
+def lose_copies(states: Items, broker: int, now: float) -> int:
+    """Lose the copies at a broker that crashes; returns CHECK if the slot of one has to be updated first."""
+    state = states[0]
+    state.now = now
+    server, place = server_at(state.servers, broker), 0
+    integrate(server, now)
+    while place < server.serving:
+        number = int(in_service_at(state.in_service, broker * state.servers_each + place).message)
+        message = message_at(state.messages, number)
+        if message.kind == SERVED + REQUEST:
+            place += 1
+            continue
+        kept_number = int(carried_at(state.carries, number).kept)
+        if _stale(state, kept_at(state.kept, kept_number)):
+            return CHECK
+        remove(state, broker, number)
+        server.serving -= 1
+        message.kind = GONE
+        lose_one(state, kept_number)
+    before, number = NONE, int(server.first)
+    while number != NONE:
+        message = message_at(state.messages, number)
+        following = int(message.next)
+        if message.kind == REQUEST:
+            before = number
+        else:
+            if _stale(state, kept_at(state.kept, carried_at(state.carries, number).kept)):
+                return CHECK
+            if before == NONE:
+                server.first = following
+            else:
+                message_at(state.messages, before).next = following
+            lose_copy(state, number)
+        number = following
+    return DONE
+
+
+@kernel
+def keep_no_longer(states: Items, number: int, outcome: int, now: float) -> int:
+    """A broker ceases to keep something, with this outcome if it gets lost; returns CHECK if its slot has to be updated first."""
+    state = states[0]
+    kept = kept_at(state.kept, number)
+    if _stale(state, kept):
+        return CHECK
+    state.now = now
+    kept.done = outcome
+    look(state, number)
+    return DONE
+
+
+@kernel
+def send_at_restart(states: Items, number: int, now: float) -> int:
+    """A broker sends again what it keeps; returns why it cannot yet: CHECK, or GROW for lack of room."""
+    state = states[0]
+    code = _wants(state)
+    if code == GROW:
+        return GROW
+    if _stale(state, kept_at(state.kept, number)):
+        return CHECK
+    state.now = now
+    _send_again(state, number)
+    return DONE
+
+
+# -- the end
+
+
+@kernel
+def kept_in_transit(
+    kepts: Items, flights: Items, positions: Items, pairs: NDArray[np.int64], found: NDArray[np.int64]
+) -> NDArray[np.int32]:
+    """Count what may still be handled below the roots and, in `found`, the flights in transit of each period.
+
+    Returns the flights that have not left their roots.
+    """
+    seen, climbing, many = np.zeros(flights.size, np.bool_), np.empty(kepts.size, np.int32), 0
+    for kept in kepts:
+        if kept.over:
+            continue
+        flight = flights[kept.flight]
+        if not seen[kept.flight]:
+            seen[kept.flight] = True
+            found[flight.period] += 1
+        if kept.handled:
+            continue
+        if kept.kind == DOWN:
+            place = positions[kept.position]
+            pairs[flight.window, IN_FLIGHT, 0] += place.below_brokers
+            pairs[flight.window, IN_FLIGHT, 1] += place.below_users
+        else:
+            climbing[many] = kept.flight
+            many += 1
+    return climbing[:many].copy()

@@ -1,0 +1,103 @@
+"""Carries publications in the compiled loop with a guarantee for every hop, as `GuaranteedCarrier` does in SimPy's heap."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.brokers.data.compiled import state as st
+from sim.brokers.data.compiled.carrier import CompiledCarrier
+from sim.brokers.data.compiled.crash import take_controls
+from sim.brokers.data.compiled.guaranteed import (
+    keep_no_longer,
+    kept_in_transit,
+    lose_copies,
+    process_guaranteed,
+    send_at_restart,
+)
+from sim.brokers.data.compiled.kept import KEEPING
+from sim.brokers.data.compiled.reports import TopicReports
+from sim.brokers.fabric.fabric import Fabric
+from sim.brokers.fabric.station_record import StationRecord
+from sim.brokers.statistics.ledger import DROPPED, LOST
+from sim.brokers.statistics.recorder import Recorder
+from sim.brokers.users.subscriptions import Subscriptions
+from sim.workloads.format.workload import Publications
+
+
+class KeptReports(TopicReports):
+    """Reports what is in transit at the end by what is kept, as no message may carry it at the moment."""
+
+    def close(self, held: list[int]) -> None:
+        """Count what is in transit at the end, or held back (numbers), and what the loop has counted."""
+        arrays, pairs = self._memory.arrays, self._recorder.statistics.pairs
+        self._found = np.zeros(len(arrays["finished"]), np.int64)
+        records = arrays["kept"], arrays["flights"], arrays["positions"]
+        self._short = kept_in_transit(*records, pairs, self._found)
+        super().close(held)
+
+    def _climbing(self) -> NDArray[np.int32]:
+        return self._short
+
+    def _end_below(self, found: NDArray[np.int64]) -> None:
+        found += self._found
+
+
+class CompiledGuaranteedCarrier(CompiledCarrier):
+    """Carries publications on trees, with a guarantee for every hop."""
+
+    _loop = staticmethod(process_guaranteed)
+
+    def __init__(
+        self, fabric: Fabric, recorder: Recorder, subscriptions: Subscriptions, publications: Publications
+    ) -> None:
+        super().__init__(fabric, recorder, subscriptions, publications)
+        self._reports = KeptReports(recorder, self._due, publications, self._arena, self._memory)
+        recorder.traffic.in_use = self._windows_in_use
+
+    def _windows_in_use(self) -> NDArray[np.int64]:
+        """The windows of publications in transit, which no message may carry at the moment."""
+        kept = self._arrays["kept"]
+        found: NDArray[np.int64] = self._arrays["flights"]["window"][kept["flight"][kept["over"] == 0]].astype(np.int64)
+        return found
+
+    def fail(self, broker: int, now: float, held: list[int]) -> list[int]:
+        """Lose all copies at the broker, publications that it `held` back, and what it keeps unless its store is persistent."""
+        states, controls = self._memory.states, np.empty(0, np.int64)
+        if self._state["takes_time"]:
+            while lose_copies(states, broker, now) == st.CHECK:
+                self._update_slot()
+            controls = take_controls(states, broker, now)
+        if self._fabric.delivery.store == "memory":
+            for kept in self._kept_by(broker):
+                while keep_no_longer(states, kept, st.CRASHED, now) == st.CHECK:
+                    self._update_slot()
+        self._reports.end_held(held, DROPPED, LOST["crashed"])
+        self.act_on_notes()
+        return controls.tolist()
+
+    def restart(self, broker: int, now: float) -> None:
+        """The broker sends again what would have been due meanwhile."""
+        waiting = self._arrays["kept"]["timer"] == 0
+        for kept in [number for number in self._kept_by(broker) if waiting[number]]:
+            while (code := send_at_restart(self._memory.states, kept, now)) != st.DONE:
+                if code == st.GROW:
+                    self._memory.grow()
+                else:
+                    self._update_slot()
+
+    def _kept_by(self, broker: int) -> list[int]:
+        """The numbers of what a broker keeps, in the order in which it was sent first."""
+        kept = self._arrays["kept"]
+        found = np.flatnonzero((kept["over"] == 0) & (kept["sender"] == broker) & (kept["done"] == KEEPING))
+        numbers: list[int] = found[np.argsort(kept["born"][found])].tolist()
+        return numbers
+
+    def _update_slot(self) -> None:
+        self._refresh(int(self._state["stopped_at"]), int(self._state["stopped_period"]))
+
+    def close(self, held: list[tuple[int, int]]) -> StationRecord:
+        """Count what is in transit at the end, or `held` back (number, broker), and what the loop has counted."""
+        found = super().close(held)
+        self._recorder.remembered = int(self._state["most_remembered"])
+        return found
