@@ -358,6 +358,41 @@ def test_broken_lines_are_read_without_an_error(name: str, text: str, broken: li
     assert all(value is None or isinstance(value, str) for one in made for event in one for value in event)
 
 
+def test_a_capture_of_mqtt_5() -> None:
+    """Rows as tshark 4.0 writes them: how long a session is kept, what was asked for, and a message without content."""
+    names = (
+        "frame.time_epoch",
+        "tcp.stream",
+        "tcp.srcport",
+        "mqtt.msgtype",
+        "mqtt.clientid",
+        "mqtt.conflag.cleansess",
+        "mqtt.topic",
+    )
+    names += (
+        "mqtt.topic_len",
+        "mqtt.len",
+        "mqtt.qos",
+        "mqtt.subscription_options_qos",
+        "mqtt.property_id",
+        "mqtt.prop_number",
+    )
+    rows = [
+        ("1", "0", "5", "1", "v5", "1", "", "", "20", "", "", "0x21,0x11", "10,30", ""),
+        ("2", "0", "5", "8", "", "", "a/#,b", "3,1", "13", "", "1,0", "", "", ""),
+        ("3", "0", "5", "3", "", "", "b", "1", "4", "0", "", "", "", "<MISSING>"),
+    ]
+    text = "\n".join("\t".join(row) for row in [(*names, "mqtt.msg"), *rows])
+    _, *made = BROKER_LOGS["tshark"].reader().read(iter(text.splitlines()))
+    events = [event for one in made for event in one if not isinstance(event, str)]
+    assert [(one.action, one.clean, one.expiry, one.qos, one.size) for one in events] == [
+        ("connect", "1", "30", None, None),
+        ("subscribe", None, None, "1", None),
+        ("subscribe", None, None, "0", None),
+        ("publish", None, None, "0", "0"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

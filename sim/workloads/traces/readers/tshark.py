@@ -13,6 +13,9 @@ from sim.workloads.traces.readers.broker_lines import FOREIGN, LineEvents, LogEv
 TSHARK_FIELDS = ("frame.time_epoch", "tcp.stream", "tcp.srcport", "mqtt.msgtype", "mqtt.clientid", "mqtt.topic")
 _CONNECT, _PUBLISH, _SUBSCRIBE, _UNSUBSCRIBE, _PINGREQ, _PINGRESP, _DISCONNECT = 1, 3, 8, 10, 12, 13, 14
 _TRUE = ("1", "true")
+_ASKED = ("mqtt.sub.qos", "mqtt.subscription_options_qos")  # the latter in MQTT 5.0
+_EXPIRY, _NUMBERS = "0x11", ("0x21", "0x27", "0x22", "0x19", "0x17")  # properties of a CONNECT with a number
+_NO_MESSAGE = "<MISSING>"
 _QUOTED = {layout.delimiter: field_pattern(layout) for layout in (CSV, TSV)}
 
 
@@ -67,7 +70,7 @@ class TsharkReader:
             # a client that connects again takes over from its other stream, which ends later
             self._clients = {other: client for other, client in self._clients.items() if client[0] != name}
             self._clients[stream] = name, port
-            expiry = packets.next("mqtt.prop_number") if packets.one("mqtt.property_id", "17") else None
+            expiry = packets.expiry()
             return [LogEvent(time, "connect", name, clean=packets.next("mqtt.conflag.cleansess"), expiry=expiry)]
         topics = packets.topics(kind, length)
         flags = (
@@ -86,7 +89,9 @@ class TsharkReader:
                 return "sent again"
             return [LogEvent(time, action, client, topic, size, **flags) for topic in topics]
         if kind == _SUBSCRIBE:
-            return [LogEvent(time, "subscribe", client, topic, qos=packets.next("mqtt.sub.qos")) for topic in topics]
+            return [
+                LogEvent(time, "subscribe", client, topic, qos=packets.next(_ASKED[packets.newer])) for topic in topics
+            ]
         if kind == _UNSUBSCRIBE:
             return [LogEvent(time, "unsubscribe", client, topic) for topic in topics]
         if kind == _DISCONNECT:
@@ -113,15 +118,21 @@ class _Packets:
         kinds = row["mqtt.msgtype"].split(",")
         self._taking = sum(kind in ("3", "8", "10") for kind in kinds)
         self._published = kinds.count("3")
+        self.newer = bool(row.get(_ASKED[True]))
         self.broken = self._topics is None
 
     def next(self, name: str) -> str | None:
         """The next value of a list; None where there is none."""
         return next(self._lists.get(name, iter(())), None) or None
 
-    def one(self, name: str, value: str) -> bool:
-        """Whether a list has just this value."""
-        return self._row.get(name, "") == value
+    def expiry(self) -> str | None:
+        """How long the session of a CONNECT of MQTT 5.0 outlives its connection, in seconds; None where it does not say."""
+        properties = self._row.get("mqtt.property_id", "").split(",")
+        if _EXPIRY not in properties:
+            return None
+        before = sum(one in _NUMBERS for one in properties[: properties.index(_EXPIRY)])
+        numbers = self._row.get("mqtt.prop_number", "").split(",")
+        return numbers[before] if before < len(numbers) else None
 
     def topics(self, kind: int, length: str | None) -> list[str]:
         """The topics of the next packet, which has this length: as many as fit into it."""
@@ -146,15 +157,13 @@ class _Packets:
         return found
 
     def payload(self, topics: list[str], length: str | None, flags: dict[str, str | None]) -> str | None:
-        """The size of a publication in bytes: of its message, in hexadecimal, or what its length leaves.
-
-        Empty messages are missing in the list.
-        """
+        """The size of a publication in bytes: of its message, in hexadecimal, or what its length leaves."""
         messages = self._row.get("mqtt.msg")
         if messages == "":
             return "0"
         if messages and messages.count(",") + 1 == self._published:
-            return str(len((self.next("mqtt.msg") or "").replace(":", "")) // 2)
+            message = self.next("mqtt.msg") or ""
+            return "0" if message == _NO_MESSAGE else str(len(message.replace(":", "")) // 2)
         if length is None or not length.isdecimal() or not topics:
             return None
         return str(max(0, int(length) - 2 - len(topics[0].encode()) - 2 * (flags["qos"] not in (None, "0"))))
