@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Sequence
 from functools import cache
@@ -28,9 +29,17 @@ def render(template: str, charts: list[Figure], **values: Any) -> str:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("analysis"), autoescape=True, finalize=_shown, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.get_template(template).render(
+    page = environment.get_template(template).render(
         charts=[{"name": chart.name, "json": script(chart.sized())} for chart in charts], bundle=_bundle(), **values
     )
+    return page.replace("<main>\n", f"{_contents(page)}<main>\n", 1)
+
+
+def _contents(page: str) -> str:
+    """The table of contents: a link to each section of the page."""
+    entries = re.findall(r'<h2 id="([^"]+)">(.*?)</h2>', page.partition("<script")[0], re.DOTALL)
+    links = "".join(f'<li><a href="#{name}">{title}</a></li>\n' for name, title in entries)
+    return f'<nav aria-label="Contents">\n<ol>\n{links}</ol>\n</nav>\n' if len(entries) > 2 else ""
 
 
 def section(name: str, charts: Sequence[Figure]) -> Raw:

@@ -148,3 +148,11 @@ def test_a_page_is_written_in_full_or_not_at_all(tmp_path: Path, monkeypatch: py
         write_report(results, page, [])
     assert page.read_text() == before
     assert list(page.parent.iterdir()) == [page]
+
+
+def test_the_page_begins_with_links_to_all_of_its_sections(tmp_path: Path) -> None:
+    page = render_report(load_results(write_results(tmp_path)), [])
+    contents, _, rest = page.partition("</nav>")
+    links = re.findall(r'<a href="#([^"]+)">', contents)
+    assert links == re.findall(r'<h2 id="([^"]+)">', rest.partition("<script")[0])
+    assert len(links) > 3
