@@ -234,7 +234,7 @@ def test_each_question_has_a_default_folder_of_its_own(brokersim: Command, tmp_p
 @pytest.mark.parametrize(
     ("trials", "replications", "most"), [(6, 5, 3), pytest.param(30, 12, 20, marks=pytest.mark.long)]
 )
-def test_a_search_that_is_killed_again_and_again_comes_to_the_same_tables(
+def test_a_search_that_is_killed_again_and_again_comes_to_the_same_files(
     tmp_path: Path, trials: int, replications: int, most: int
 ) -> None:
     """It is killed soon after one of its remaining runs, drawn at random, has finished."""
@@ -269,7 +269,8 @@ def test_a_search_that_is_killed_again_and_again_comes_to_the_same_tables(
                 process.communicate()
                 kills += 1
         assert (process.returncode, err) == (0, b""), out
-        for name in ("trials.parquet", "runs.parquet", "manifest.json"):
-            found, wanted = ((tmp_path / folder / name).read_bytes() for folder in (pieces, "whole"))
-            assert found == wanted, name
+        found, wanted = contents(tmp_path / pieces), contents(tmp_path / "whole")
+        assert found.keys() == wanted.keys()
+        differing = {name for name in wanted if found[name] != wanted[name]}
+        assert differing <= {"trials.journal"}  # Optuna notes times and processes in it
     print(f"{kills} kills in {searches} searches")
