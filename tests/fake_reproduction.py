@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from sim.papers.claims import FALLS, Claim, ClaimBound, ClaimReading, Misprint, Reason, in_readings, near
+from sim.papers.claims import FALLS, Claim, ClaimBound, ClaimReading, Lesson, Misprint, Reason, in_readings, near
 from sim.papers.overlays.claims import GAP
 from sim.papers.page import Reproduction, SectionRuns
 from sim.papers.paper import Chart, Paper, PaperTable, Section
@@ -73,6 +73,7 @@ def paper(title: str = "A small paper", text: str = "") -> Paper:
         (Misprint("p. 1", "seven", "eight", "tests/a.py::test_b"),),
         lambda setting: (),
         (GAP,),
+        (Lesson("main", "The old one has {} as many links.", (ratio,)), Lesson("more", "{} is not known.", (ratio,))),
     )
 
 

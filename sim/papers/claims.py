@@ -137,6 +137,15 @@ def in_readings(quantity: ClaimedQuantity, sentences: Mapping[str, str]) -> tupl
 
 
 @dataclass(frozen=True)
+class Lesson:
+    """A sentence of a page's summary about the runs of a section; `text` has the numbers in braces, in order."""
+
+    section: str
+    text: str
+    numbers: tuple[ClaimedQuantity, ...]
+
+
+@dataclass(frozen=True)
 class Misprint:
     """An error in the paper, and the test (file::name) that shows it."""
 

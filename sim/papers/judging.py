@@ -11,7 +11,17 @@ import pandas as pd
 
 from analysis.formatting import describe, number
 from sim.experiments.statistics import Interval
-from sim.papers.claims import VERDICTS, Claim, ClaimBound, ClaimedQuantity, ClaimReading, ClaimVerdict, Reason, Target
+from sim.papers.claims import (
+    VERDICTS,
+    Claim,
+    ClaimBound,
+    ClaimedQuantity,
+    ClaimReading,
+    ClaimVerdict,
+    Lesson,
+    Reason,
+    Target,
+)
 
 _NOTHING = 1e-9
 
@@ -131,6 +141,16 @@ def _measured(quantity: ClaimedQuantity, runs: pd.DataFrame) -> str:
 def _text(found: Interval, unit: str) -> str:
     mean, interval = describe(found)
     return f"{mean}{unit} {interval}".rstrip()
+
+
+def lessons_learnt(lessons: Iterable[Lesson], tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
+    """The sentences of lessons whose numbers are known."""
+    for lesson in lessons:
+        runs = tables.get(lesson.section, pd.DataFrame())
+        found = [quantity.interval(runs) for quantity in lesson.numbers]
+        if all(number.n for number in found):
+            units = (quantity.unit for quantity in lesson.numbers)
+            yield lesson.text.format(*(_text(number, unit) for number, unit in zip(found, units, strict=True)))
 
 
 def claims_summary(judged: Sequence[JudgedClaim]) -> list[str]:

@@ -14,7 +14,7 @@ from analysis.formatting import describe, number
 from analysis.page import render
 from sim.base.naming import Raw
 from sim.papers.claims import LESS, Target
-from sim.papers.judging import JudgedClaim, claims_summary, judge_claims
+from sim.papers.judging import JudgedClaim, claims_summary, judge_claims, lessons_learnt
 from sim.papers.paper import Paper
 from sim.papers.views import View, chart_tables, charts_of
 
@@ -106,6 +106,7 @@ def render_page(reproduction: Reproduction) -> str:
         version=reproduction.version,
         notes=list(notes_of(reproduction)),
         sentences=[sentence.partition(":") for sentence in claims_summary(reproduction.claims)],
+        lessons=list(lessons_learnt(paper.lessons, reproduction.tables)),
         claims=[_claim(judged) for judged in reproduction.claims],
         sections=sections,
         facts=list(_facts(reproduction)),

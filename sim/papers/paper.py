@@ -20,7 +20,7 @@ from sim.base.naming import Raw
 from sim.base.validation import dotted
 from sim.files import toml
 from sim.metrics import METRICS
-from sim.papers.claims import Claim, Misprint, Reason
+from sim.papers.claims import Claim, Lesson, Misprint, Reason
 from sim.papers.sweeps import Computed, PaperSweep, SweepSetting
 
 
@@ -116,7 +116,7 @@ class Paper:
 
     Plug-in group `brokersim.paper`: `brokersim reproduce` takes its name. `sweeps` returns its runs and computations, from scenario
     files in the package `scenarios`. `smaller` describes what a quick look reduces, at the scale `quick` by default; `differs` has the
-    claims, by their statements, whose verdicts may differ there from those at full size, and why.
+    claims, by their statements, whose verdicts may differ there from those at full size, and why. `lessons` are the page's summary.
     """
 
     title: str
@@ -127,6 +127,7 @@ class Paper:
     misprints: tuple[Misprint, ...]
     sweeps: Callable[[SweepSetting], Iterable[PaperSweep | Computed]]
     derived: tuple[Derived, ...] = ()
+    lessons: tuple[Lesson, ...] = ()
     smaller: str = "fewer points, fewer replications, fewer users and less time than the paper has"
     quick: float = 0.1
     differs: Mapping[str, str] = field(default_factory=dict)
@@ -151,7 +152,9 @@ class Paper:
         if not sections:
             raise InputError(unknown("figure", figure, [section.figure for section in self.sections]))
         keys = {section.key for section in sections}
-        return replace(self, sections=sections, claims=tuple(claim for claim in self.claims if claim.section in keys))
+        claims = tuple(claim for claim in self.claims if claim.section in keys)
+        lessons = tuple(lesson for lesson in self.lessons if lesson.section in keys)
+        return replace(self, sections=sections, claims=claims, lessons=lessons)
 
 
 def read_paper(
@@ -161,6 +164,7 @@ def read_paper(
     derived: Sequence[Derived] = (),
     drawings: Mapping[str, tuple[Drawing, ...]] = MappingProxyType({}),
     by_section: bool = True,
+    lessons: Iterable[Lesson] = (),
 ) -> Paper:
     """Read the paper whose texts, sections and misprints are in `page.toml` of this folder.
 
@@ -180,7 +184,7 @@ def read_paper(
     page["claims"] = sorted(explained, key=lambda claim: keys.index(claim.section) if by_section else 0)
     page["derived"] = [*(Derived(name, title) for name, title in titles.items()), *derived]
     try:
-        return TypeAdapter(Paper).validate_python({**page, "sweeps": sweeps})
+        return TypeAdapter(Paper).validate_python({**page, "sweeps": sweeps, "lessons": tuple(lessons)})
     except ValidationError as error:
         wrong = error.errors()[0]
         raise PluginError(f"{file}: {dotted(wrong['loc'])}: {wrong['msg']}") from None

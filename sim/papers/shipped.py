@@ -14,7 +14,7 @@ from analysis.charts import save_figure, write_atomically
 from analysis.formatting import describe
 from sim.base.errors import ResultsError
 from sim.base.escaping import csv_cell
-from sim.papers.judging import JudgedClaim, JudgedReading, claims_summary
+from sim.papers.judging import JudgedClaim, JudgedReading, claims_summary, lessons_learnt
 from sim.papers.page import Reproduction, notes_of, sections_of
 from sim.papers.views import Cell, View
 
@@ -114,7 +114,10 @@ def _markdown(made: Reproduction) -> Iterator[str]:
     for note in notes_of(made):
         yield from (f"**{note}**", "")
     yield from (f"- {sentence}" for sentence in claims_summary(made.claims))
-    yield from ("", made.paper.text, "", "## What the paper claims, and what came out", "")
+    yield from ("", made.paper.text, "")
+    if lessons := list(lessons_learnt(made.paper.lessons, made.tables)):
+        yield from ("## In short", "", *(f"- {lesson}" for lesson in lessons), "")
+    yield from ("## What the paper claims, and what came out", "")
     yield from _rows(["where", "claim", "paper", "reading", "ours", "verdict", "why"], map(list, _claims(made)))
     for section in sections_of(made):
         yield from ("", f"## {section.title}", "")

@@ -65,6 +65,7 @@ def test_claims_and_charts_are_of_variants_and_points_that_are_run(planned: dict
         for reading in claim.readings
         for quantity in (reading.quantity, *claim.evidence, *([reading.bound.quantity] if reading.bound else []))
     ]
+    numbers += [(lesson.text, sources[lesson.section], number) for lesson in PAPER.lessons for number in lesson.numbers]
     for source, sweep in planned.items():
         if isinstance(sweep, Computed):
             assert (SCENARIOS / sweep.scenario).is_file()

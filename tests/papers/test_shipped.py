@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from fake_reproduction import SAID, reproduction, table
 
+from analysis.formatting import describe
 from sim import plugins
 from sim.papers.shipped import (
     CHARTS,
@@ -80,6 +81,8 @@ def test_the_text_names_sentences_and_readings_and_shows_the_charts(tmp_path: Pa
         in text
     )
     assert "(ours, not counted)" in text
+    ratio = made.paper.lessons[0].numbers[0].interval(made.tables["main"])
+    assert f"## In short\n\n- The old one has {' '.join(describe(ratio))} as many links.\n\n## What" in text
     assert f"## The figure\n\n> {SAID}\n\nWhat it shows. To play with: `scenarios/small.toml`.\n" in text
     assert "By the most literal reading: of 3 claims" in text
     assert "quick look (--scale 0.5)" in text

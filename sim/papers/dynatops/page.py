@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sim.papers.dynatops.claims import claims
+from sim.papers.dynatops.claims import claims, lessons
 from sim.papers.dynatops.runs import sweeps
 from sim.papers.paper import read_paper
 
-PAPER = read_paper(Path(__file__).parent, claims(), sweeps)
+PAPER = read_paper(Path(__file__).parent, claims(), sweeps, lessons=lessons())
