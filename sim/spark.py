@@ -46,10 +46,9 @@ if TYPE_CHECKING:
 else:  # PySpark takes a second to import; mistakes in a command are reported before
     sql, F, T = map(_Lazy, ("pyspark.sql", "pyspark.sql.functions", "pyspark.sql.types"))
 
-_STARTED: list[subprocess.Popen[bytes]] = []
-"""The JVMs that this process has started, which it keeps."""
+_STARTED: list[subprocess.Popen[bytes]] = []  # the JVMs of this process, which it keeps
+# What closes the session that waits for the next command of this process, by what it was started with.
 _WAITING: dict[tuple[object, ...], ExitStack] = {}
-"""The session that waits for the next command of this process, by what it was started with: what closes it."""
 _NO_JAVA = "JAVA_GATEWAY_EXITED"
 _UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}  # powers of two
 _LEAST_MEMORY = 512 << 20  # bytes; Spark itself needs 450 MiB of the resulting Java heap
@@ -167,7 +166,7 @@ def spark_session(
             raise InputError("--conf, --executor-memory: a Spark session runs in this process already; stop it first")
         yield session
         return
-    if resources is None or session is None or not _responds(session):
+    if resources is None or session is None:
         resources, session = ExitStack(), None
         scratch = resources.enter_context(temporary_folder())
         builder = SparkSession.builder.master(master).appName("brokersim")
@@ -196,14 +195,6 @@ def spark_session(
         _WAITING[wanted] = resources
 
 
-def _responds(session: SparkSession) -> bool:
-    from py4j.protocol import Py4JError
-
-    with suppress(Py4JError, OSError):
-        return not session.sparkContext._jsc.sc().isStopped()
-    return False
-
-
 def _stop(session: SparkSession) -> None:
     from py4j.protocol import Py4JError
 
@@ -212,6 +203,12 @@ def _stop(session: SparkSession) -> None:
 
 
 @atexit.register
+def _leave() -> None:
+    _stop_waiting()
+    for java in _STARTED:
+        java.returncode = java.poll() or 0  # it ends by itself, and nobody waits for it
+
+
 def _stop_waiting() -> None:
     while _WAITING:
         _WAITING.popitem()[1].close()
