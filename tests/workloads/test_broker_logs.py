@@ -56,6 +56,7 @@ MOSQUITTO = """\
 1772352005: Client phone has exceeded timeout, disconnecting.
 1772352006: Received DISCONNECT from w0
 1772352006: Client w0 disconnected.
+1772352006: Client <unknown> closed its connection.
 1772352006: Client pub er [127.0.0.1:34103] closed its connection.
 """
 
@@ -103,7 +104,7 @@ def test_a_log_of_mosquitto() -> None:
         ("disconnect", "pub er"),
     ]
     assert reasons == {
-        "notice": 3,
+        "notice": 4,
         "heading": 9,
         "will": 2,
         "acknowledgement": 4,
@@ -128,13 +129,13 @@ def test_a_prepared_log_of_mosquitto(tmp_path: Path) -> None:
     text = MOSQUITTO.replace("\n", "\r\n").encode() + b"\xff 1772352006: odd\n"
     workload = prepare(tmp_path, "mosquitto", bz2.compress(text))
     assert workload.rows == {
-        "read": 38,
+        "read": 39,
         "kept": 15,
         "quarantined": {"unparsable": 1, "retained": 1},
         "left_out": {
             "acknowledgement": 4,
             "heading": 9,
-            "notice": 3,
+            "notice": 4,
             "ping": 1,
             "published by the broker itself": 1,
             "sent again": 1,
@@ -147,7 +148,7 @@ def test_a_prepared_log_of_mosquitto(tmp_path: Path) -> None:
     assert workload.publications.time.tolist() == [0.5, 3.0, 5.5]
     assert workload.generator["seen"]["subscribe"] == {"qos": {"0": 1, "1": 2}}
     quarantine = pq.read_table(tmp_path / "w" / "quarantine" / "part-00000.parquet").to_pylist()
-    assert [(row["line"], row["reason"]) for row in quarantine] == [(18, "retained"), (37, "unparsable")]
+    assert [(row["line"], row["reason"]) for row in quarantine] == [(18, "retained"), (38, "unparsable")]
 
 
 def test_two_events_of_one_line_without_effect_are_both_in_quarantine(tmp_path: Path) -> None:

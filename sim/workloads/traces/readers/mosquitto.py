@@ -86,7 +86,8 @@ class MosquittoReader:
                 self._leaving.add(self._client)
             return "heading"
         if found := _GONE.fullmatch(said):
-            return self._lost(time, found["client"] or found["lost"])
+            client = found["client"] or found["lost"]
+            return _NOTICE if client == "<unknown>" else self._lost(time, client)  # it never connected
         if said == f"Sending SUBACK to {self._client}" and not self._grants:
             return [LogEvent(time, "subscribe", self._client, topic, qos=qos) for topic, qos in self._asked]
         for reason, pattern in _OTHERS.items():
