@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles.topic_filters import matches
 
+from sim.content.conjunctions import Conjunctions
+from sim.content.matching import Matcher, MatchingIndex, Published
 from sim.content.topic_filters import EXACT_NAMES, GRAMMARS, MQTT_FILTERS, NATS_SUBJECTS, TopicIndex, has_wildcard
 
 LEVELS = {"mqtt": ["a", "b", "", "+", "#", "$x", "a+", "é"], "nats": ["a", "b", "", "*", ">", "$x", "a*", "é"]}
@@ -108,3 +110,17 @@ def test_which_names_have_wildcards() -> None:
         False,
     ]
     assert not has_wildcard("#", EXACT_NAMES)
+
+
+def matched(matcher: Matcher[Published], published: Published) -> list[list[int]]:
+    """The subscriptions that each publication matches, whatever these are."""
+    matches = matcher.match_all(published)
+    return [row.tolist() for row in np.split(matches.subscription, matches.indptr[1:-1])]
+
+
+def test_topics_and_content_are_matched_through_one_interface() -> None:
+    """Filters of topics, and conjunctions of which the second asks for value 1 in both fields."""
+    assert matched(TopicIndex(["a", "#"], MQTT_FILTERS), ["a", "b", "$c"]) == [[0, 1], [1], []]
+    ones = np.array([0, 0, 1], np.int32)
+    content = Conjunctions(np.array([0, 1, 3]), ones, np.ones(3, np.int32), np.arange(2, dtype=np.int32), 2, 2)
+    assert matched(MatchingIndex(content), np.array([[1, 1], [1, 0], [0, 1]], np.int32)) == [[0, 1], [0], []]

@@ -14,11 +14,6 @@ from sim.content.matching import Matches
 _PREFIXES = {"$share/": 2, "$queue/": 1}  # and the number of slashes before the filter
 
 
-def share_name(group: str, filter_: str) -> str:
-    """The name of a shared subscription, as in MQTT 5.0, section 4.8.2; used for queue groups of NATS too."""
-    return f"$share/{group}/{filter_}"
-
-
 def shared_filter(name: str) -> str | None:
     """The filter that a group shares by `$share/GROUP/FILTER` or `$queue/FILTER`; None where the name is none of these."""
     for prefix, slashes in _PREFIXES.items():
