@@ -24,6 +24,8 @@ _OF_CONTROL = (
     "drain_messages",
     "offload_messages",
     "fault_messages",
+    "stabilisation_messages",
+    "healing_messages",
 )
 
 

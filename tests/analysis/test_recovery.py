@@ -21,7 +21,7 @@ def series(delivered: list[int], **columns: list[int]) -> pd.DataFrame:
     n = len(delivered)
     counted = [f"lost_{cause}" for cause in CAUSES]
     counted += ["subscription_overhead", "handover_messages", "reconfiguration_overhead"]
-    counted += ["drain_messages", "offload_messages", "fault_messages"]
+    counted += ["drain_messages", "offload_messages", "fault_messages", "stabilisation_messages", "healing_messages"]
     zeros = {name: [0] * n for name in counted}
     start = 10.0 * np.arange(n)
     shown = {"start": start, "end": start + 10, "warm_up": start < 10, "due_users": [100] * n}
@@ -40,6 +40,8 @@ def test_a_fault_is_over_when_deliveries_are_back_even_if_it_lasts() -> None:
             lost_crashed=[9, 1, 20, 40, 2, 1, 0, 0, 0, 0],
             lost_partitioned=[0, 0, 0, 0, 0, 0, 0, 0, 50, 50],
             fault_messages=[0, 5, 7, 9, 0, 0, 0, 3, 0, 0],
+            stabilisation_messages=[1] * 10,
+            healing_messages=[0, 0, 0, 2, 0, 0, 0, 0, 0, 0],
         ),
         faults((25.0, 75.0, "crash", "2"), (80.0, math.inf, "cut", "0, 1")),
     )
@@ -47,7 +49,7 @@ def test_a_fault_is_over_when_deliveries_are_back_even_if_it_lasts() -> None:
     assert found["lowest"].tolist() == [0.6, 0.5]
     assert found["lost_crashed"].tolist() == [20 + 40 + 2 + 1, 0]
     assert found["lost_partitioned"].tolist() == [0, 100]
-    assert found["control"].tolist() == [9, 0]
+    assert found["control"].tolist() == [9 + 1 + 2, 1]
 
 
 def test_a_fault_without_effect_is_recovered_from_at_once() -> None:
