@@ -24,6 +24,7 @@ NAMES = (
     "planning",
     "experiments",
     "overlays",
+    "chord",
     "geometries",
     "content",
     "matching",
@@ -36,7 +37,7 @@ NAMES = (
     "pipelines",
     "spotify",
 )
-ASKED = {"million", "offloading_full", "offloading_quality", "pipelines", "spotify"}
+ASKED = {"chord", "million", "offloading_full", "offloading_quality", "pipelines", "spotify"}
 """Benchmarks that take minutes, or need additional libraries: measured only if named."""
 
 
