@@ -186,6 +186,22 @@ def test_users_of_a_broker_that_dies_are_without_one_until_they_notice(tmp_path:
     assert [chart.caption for chart in charts] == ["Red areas: something has failed."]
 
 
+# -- bad-networks
+
+
+def test_a_hop_takes_as_many_copies_as_get_through_and_back(tmp_path: Path) -> None:
+    loss = 0.1
+    runs, _ = ran(tmp_path, "bad-networks", [f'sweep."network.links.loss"=[{loss}]'])
+    for variant in ("at least once", "exactly once"):
+        run = runs.loc[variant]
+        hops = run["acknowledgements"] - run["duplicates"]
+        assert run["retransmissions"] / hops == pytest.approx(1 / (1 - loss) ** 2 - 1, rel=0.05)
+        assert run["duplicates"] / hops == pytest.approx(loss / (1 - loss), rel=0.05)
+        assert run["lost"] == 0
+        assert (run["duplicate_deliveries"] > 0) == (variant == "at least once")
+    assert runs.loc["best effort", "delivery_ratio"] < 0.8
+
+
 # -- reconnect-storm
 
 
