@@ -195,7 +195,7 @@ def shipped_claims(name: str) -> pd.DataFrame:
 
 
 def unlike_verdicts(made: Reproduction, shipped: pd.DataFrame) -> list[Difference]:
-    """The readings whose verdicts are not the shipped ones, and those that are on one side only."""
+    """The readings whose verdicts are not the shipped ones, if they were run for these, and those that are on one side only."""
     before, now = _verdicts(shipped), _verdicts(claims_table(made))
     known = made.paper.differs
     return [
@@ -204,7 +204,7 @@ def unlike_verdicts(made: Reproduction, shipped: pd.DataFrame) -> list[Differenc
         for old, new in [
             (before.get((claim, section, reading), "absent"), now.get((claim, section, reading), "absent"))
         ]
-        if old != new
+        if old != new and old != "not run"
     ]
 
 
