@@ -50,6 +50,8 @@ from sim.scenario.model import Scenario
 from sim.scenario.reader import load_scenario
 from sim.scenario.schema import json_schema
 from sim.simulation import build, simulate
+from sim.workloads.faults.fault import Outage
+from sim.workloads.faults.schedule import resolve_faults
 
 KEY = 7
 
@@ -403,6 +405,16 @@ def test_each_broker_decides_on_its_own_users_and_share() -> None:
     assert (third.cost.tolist(), third.capacity) == ([2.0, 2.0], 2.0)
     assert metrics["offload_churn"] == metrics["offload_messages"] == 3
     assert metrics["backend_capacity"] == 2.5
+
+
+def test_users_of_a_broker_that_is_down_are_in_no_decision_of_a_broker() -> None:
+    policy = Keep(0)
+    outages = resolve_faults([Outage(5.0, math.inf, 2)], 4, 30.0)
+    wants = [set(), {0}, {0}]
+    network = line(wants, [(1.0, 0), (11.0, 0)], policy, scope="broker", capacity=3.0, setting={"faults": outages})
+    network.run()
+    assert [problem.subscribers for problem, _ in policy.asked] == [1, 1] * 2  # brokers 0 and 3, in two periods
+    assert network.metrics()["backend_capacity"] == 6.0
 
 
 def steady(policy: Any, **more: Any) -> Network:

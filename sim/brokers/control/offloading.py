@@ -155,7 +155,7 @@ class OffloadingService:
             yield EVERYWHERE, self._problem(EVERYWHERE, interests.indptr, interests.indices)
             return
         sizes, host = np.diff(interests.indptr), self._users.host
-        for broker in np.unique(host).tolist():
+        for broker in np.unique(host[host >= 0]).tolist():  # absent users are at none
             here = host == broker
             indptr = np.concatenate([[0], np.cumsum(sizes[here])])
             yield broker, self._problem(broker, indptr, interests.indices[np.repeat(here, sizes)])
