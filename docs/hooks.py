@@ -24,5 +24,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Show the path instead of a link to a file of the source, which the site does not have."""
+    """Show the path instead of a link to a file of the source, which the site does not have; and only the language of a block.
+
+    What follows a block's language is for the tests that run it. The site would not take such a line for the beginning of a block.
+    """
+    markdown = re.sub(r"^( *```\w+) .*$", r"\1", markdown, flags=re.MULTILINE)
     return re.sub(r"\[([^\]]*)\]\((?:\.\./)+([^)]*)\)", r"\1 (`\2`)", markdown)

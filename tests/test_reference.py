@@ -65,3 +65,7 @@ def test_links_out_of_the_docs_become_paths() -> None:
     assert on_page_markdown("see [views](../sim/policies/views.py) and [x](x.md)") == (
         "see views (`sim/policies/views.py`) and [x](x.md)"
     )
+
+
+def test_blocks_of_the_site_leave_out_what_only_tests_read() -> None:
+    assert on_page_markdown("```console long\n$ ls\n```\n") == "```console\n$ ls\n```\n"
