@@ -17,6 +17,7 @@ from sim.base.randomness import Streams
 from sim.metrics import OURS
 from sim.overlay.chord import chord_routes
 from sim.overlay.geometry import GeometrySetting
+from sim.overlay.healing import Healing
 from sim.overlay.latency import LatencySetting
 from sim.overlay.sites import Sites
 from sim.own_metrics import Tables
@@ -111,6 +112,8 @@ def _joining(setting: GeometrySetting, seed: int, geometry: Found) -> Generator[
             down = rng.random(setting.nodes) < 0.3
             yield Call("maintenance", (frozen(down),))
             repair = yield Call("heal", (frozen(down),))
+            if repair is None and isinstance(geometry, Healing):
+                return  # it broke a promise, and nobody knows who is on which tree
             if repair is not None and not repair.around.all():
                 joined[:, repair.around] = False
                 live = np.flatnonzero(~repair.around)

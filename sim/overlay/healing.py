@@ -101,6 +101,8 @@ class HealingTrees(RendezvousTrees):
             self._former[topic] = dict.fromkeys(self._former[topic])
 
     def _shift(self, topic: int, node: int, change: int) -> None:
+        if self.around[node]:
+            raise ValueError(f"node {node} is routed around, and on no tree")
         super()._shift(topic, node, change)
         self._forget(topic)
 

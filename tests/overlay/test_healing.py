@@ -123,3 +123,14 @@ def test_without_a_live_node_nothing_changes() -> None:
 def test_rejoining_takes_the_square_of_the_logarithm(nodes: int, messages: int) -> None:
     assert rejoining(nodes, 1) == messages
     assert rejoining(nodes, 3) == 3 * messages
+
+
+@pytest.mark.parametrize(("kind", "parameters"), KINDS)
+def test_a_node_that_is_routed_around_joins_no_tree(kind: Any, parameters: dict[str, Any]) -> None:
+    overlay = made(kind, parameters, 8, 1)
+    overlay.heal(np.arange(8) == 3)
+    with pytest.raises(ValueError, match="node 3 is routed around, and on no tree"):
+        overlay.join(0, 3)
+    overlay.heal(np.zeros(8, np.bool_))
+    overlay.join(0, 3)
+    assert 3 in overlay.tree(0, -1).nodes
