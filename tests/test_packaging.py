@@ -15,6 +15,7 @@ import pytest
 from reader import ROOT
 
 import sim
+from analysis import page
 
 BUILD = [sys.executable, "-m", "hatchling", "build", "-d"]
 
@@ -62,6 +63,7 @@ def test_what_needs_spark_or_charts_says_so_where_they_are_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    page._bundle.cache_clear()  # which another test may have made
     for missing in ("pyspark", "vl_convert"):
         monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(

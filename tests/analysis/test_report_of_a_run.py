@@ -37,6 +37,7 @@ MOVING = {
     "workload": {**SCENARIO["workload"], "publication_rate": 20.0},  # type: ignore[dict-item]
     "reconfiguration": {"kind": "lsap", "period": "90min"},
     "offloading": {"kind": "b3m", "capacity": "60%", "tau": 10, "period": "50min", "delivery_probability": 0.9},
+    "faults": [{"kind": "drain", "brokers": [0], "at": "4h", "rate": 1, "for": "10min"}],
     "variant": [{"name": "base"}],
 }
 

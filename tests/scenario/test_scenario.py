@@ -217,13 +217,14 @@ FILE_KEYS = (
     "variant, report, precision, sweep, tune, title, seed, replications, horizon, warm_up, window, trace, subscribers, metrics, "
     "workload, faults, network, brokers, selection, reconfiguration, offloading"
 )
-SIMILARITY_KEYS = "kind, load_weight, load, similarity, update_period, cluster_size, hysteresis"
+SIMILARITY_KEYS = "kind, load_weight, load, similarity, update_period, cluster_size, cluster, hysteresis"
 
 
 def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
     path = written(tmp_path, MISTAKES)
     network_keys = (
-        "brokers, geometry, latency, links, clients, reconnect, delay_until, hop_cost, join, control_count, data_plane"
+        "brokers, geometry, latency, links, clients, reconnect, delivery, healing, "
+        "delay_until, hop_cost, join, control_count, data_plane"
     )
     reconfigurations = ", ".join(sorted(["none", *plugins.names("reconfiguration")]))
     assert mistakes(path, "network.brokrs=3", "variant.b.selection.bar=x") == [

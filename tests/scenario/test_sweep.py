@@ -330,7 +330,7 @@ zip = [["window", "subscribers"], ["window", "horizn"]]
 where = "window < "
 sample = "random"
 """
-    keys = "kind, load_weight, load, similarity, update_period, cluster_size, hysteresis"
+    keys = "kind, load_weight, load, similarity, update_period, cluster_size, cluster, hysteresis"
     expected = [
         "21: sweep.network.brokers[1]: expected a number of brokers (1 or more), 'cells' (one per visited cell) or a CSV "
         "file, found 0",
