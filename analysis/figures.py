@@ -62,7 +62,8 @@ def intervals(results: Results, metrics: Sequence[str]) -> list[Figure]:
         single = by_replication(results, name).melt(value_name="value").dropna()
         single = single.assign(value=single["value"] / factor).head(CHART_ROWS - len(rows))
         y = alt.Y("variant:N", sort=names, title=None)
-        x = alt.X("mean:Q", title=axis_title(label(name), unit), scale=alt.Scale(zero=False, nice=True))
+        alike = single["value"].nunique() == 1  # around one value alone, an axis would show it as a whole number
+        x = alt.X("mean:Q", title=axis_title(label(name), unit), scale=alt.Scale(zero=alike, nice=True))
         tooltip = [alt.Tooltip("variant:N"), alt.Tooltip("text:N", title=label(name))]
         base = alt.Chart(rows).encode(y=y, color=by_colour(names, legend=False))
         bars = base.transform_filter("isValid(datum.low)")
@@ -199,7 +200,7 @@ def _load(results: Results) -> list[Figure]:
     heaviest = table["subscriptions"].max()
     shown = table[table["subscriptions"] > 1e-5 * heaviest] if skewed else table
     powers = [10.0**k for k in range(-9, 10) if shown["subscriptions"].min() <= 10.0**k <= heaviest]
-    axis = alt.Axis(format=",~g", values=powers) if skewed else alt.Axis(format=",~g")
+    axis = alt.Axis(format=",~r", values=powers) if skewed else alt.Axis(format=",~r")
     chart = (
         alt.Chart(shown.assign(subscriptions=rounded(shown["subscriptions"])))
         .mark_line(strokeWidth=1.8, point={"size": 14} if table["rank"].max() <= 60 else False)

@@ -128,7 +128,7 @@ def _rows(effect: pd.DataFrame, runs: int) -> Iterator[tuple[str, ...]]:
         start = quantity(same["start"].mean(), "s") if alike else "–"
         long = quantity(lasts.mean(), "s") if np.isfinite(lasts).all() else "to the end"
         back = same["recovered"][np.isfinite(same["recovered"])]
-        missing = f"not in {len(same) - len(back)} of {len(same)}" if len(back) < len(same) else ""
+        missing = f"not seen in {len(same) - len(back)} of {len(same)}" if len(back) < len(same) else ""
         recovered = ", ".join(filter(None, [quantity(back.mean(), "s") if len(back) else "", missing]))
         lost = {cause: same[f"lost_{cause}"].sum() / runs for cause in CAUSES}
         said = ", ".join(f"{cause.replace('_', ' ')} {number(pairs)}" for cause, pairs in lost.items() if pairs)

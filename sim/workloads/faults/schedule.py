@@ -62,7 +62,7 @@ class FaultSchedule:
         return list(zip_longest(starts, ends, fillvalue=math.inf))
 
     def table(self, more: Sequence[tuple[float, str, int, float]] = ()) -> Columns:
-        """What happens when, as columns of a table; `brokers` are the one, both ends of a link, or one side of a partition.
+        """What happens when, as columns of a table; `brokers` are the one, both ends of a link, or the smaller side of a partition.
 
         `more` are further rows, of what was not known beforehand: what happened when, to which broker, and a value.
         """
@@ -83,7 +83,8 @@ class FaultSchedule:
 
     def _concerned(self, action: int, target: int, other: int) -> list[int]:
         if action in (CUT, MEND) and other < 0:
-            found: list[int] = np.flatnonzero(self.sides[target]).tolist()
+            side = self.sides[target]
+            found: list[int] = np.flatnonzero(side if 2 * np.count_nonzero(side) <= len(side) else ~side).tolist()
             return found
         return [broker for broker in (target, other) if broker >= 0]
 
