@@ -109,7 +109,7 @@ def _beside(rival: Rival) -> list[Figure]:
         name = f"M/M/1, fan-out of {fan_out}, beside {rival.name}: copies served"
         bar = "—" if rival.bar is None else f"≥ {rival.bar:g} ×"
         if not _is_there(rival):
-            found.append(Figure(name, "not measured: pip install brokersim[engines]", bar, True))
+            found.append(Figure(name, "not measured: pip install brokersim[engines]", bar, None))
             continue
         messages = MESSAGES[fan_out]
         ours, others, ratio = alternate(

@@ -12,12 +12,12 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured figure and its bar; `holds` is whether the bar is met."""
+    """One figure and its bar; `holds` is whether the bar is met, None where it was not measured."""
 
     name: str
     value: str
     bar: str
-    holds: bool
+    holds: bool | None
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:

@@ -128,7 +128,7 @@ def beside(
         bar = f"≤ {algorithm.bar:g} ×"
         if not plain:
             seconds = cpu_seconds(partial(decide, problem, name))
-            yield Figure(what, f"{seconds:.2f} s; no C++ compiler here", bar, True)
+            yield Figure(what, f"{seconds:.2f} s; no C++ compiler here", bar, None)
             continue
         taken: list[Decision] = []
 
@@ -168,7 +168,7 @@ def _equal(plain: Reference | None) -> Figure:
             for by in ("ratio", "gain"):
                 same(plain.decide(name, by)[0], decide(given, name, by), f"{what}; seed {seed}, {name} by {by}")
                 decisions += 1
-    return Figure(what, f"0 of {decisions:,}" if plain else "no C++ compiler here", "0", True)
+    return Figure(what, f"0 of {decisions:,}" if plain else "no C++ compiler here", "0", True if plain else None)
 
 
 def _small(random: np.random.Generator) -> OffloadingProblem:
