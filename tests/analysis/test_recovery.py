@@ -52,6 +52,12 @@ def test_a_fault_is_over_when_deliveries_are_back_even_if_it_lasts() -> None:
     assert found["control"].tolist() == [9 + 1 + 2, 1]
 
 
+def test_deliveries_recover_after_they_have_fallen_not_before() -> None:
+    """From 25 s on; the window until 30 s does not show it yet."""
+    found = effects(series([0, 100, 100, 60, 60, 100, 100]), faults((25.0, 50.0, "crash", "2")))
+    assert found["recovered"].tolist() == [25.0]
+
+
 def test_a_fault_without_effect_is_recovered_from_at_once() -> None:
     found = effects(series([100, 100, 100, 99, 100]), faults((20.0, 30.0, "drain", "1"), (40.0, 45.0, "slow", "1")))
     assert found["recovered"].tolist() == [0.0, 0.0]
