@@ -48,7 +48,7 @@ def table(nodes: tuple[int, ...] = (10, 20, 40), replications: int = 4, noise: f
 
 
 def paper(title: str = "A small paper", text: str = "") -> Paper:
-    """Four claims: one holds, one does not, one is of runs that nobody has done, and one is not the paper's."""
+    """Four claims: one holds, one does not, one needs runs that were not made, and one is not the paper's."""
     ratio, step = largest_ratio("average_degree", "old", "new", "nodes"), extreme_step("edges", "new", "nodes", True)
     why, readings = Reason("as it should", "there are more nodes"), dict.fromkeys(READINGS, "2: Nodes are nodes.")
     seven = ClaimReading(metric_value("edges", "new", "there"))

@@ -134,7 +134,7 @@ class Changes(ast.NodeVisitor):
         self.names.pop()
 
     def nothing(self, node: ast.AST) -> None:
-        """Leave the node unchanged."""
+        """Visit no deeper: the node stays unchanged."""
 
     visit_Raise = visit_JoinedStr = visit_Assert = visit_Import = visit_ImportFrom = nothing
 
@@ -177,7 +177,7 @@ class Changes(ast.NodeVisitor):
             self.generic_visit(node)
 
     def visit_While(self, node: ast.While) -> None:
-        """What counts in such a loop is left alone: without it most never end."""
+        """Leaves the counter of such a loop unchanged, since most mutants of it never end."""
         was, self.loops = self.loops, True
         self.generic_visit(node)
         self.loops = was
@@ -331,7 +331,7 @@ class Trials:
         self.seconds: dict[str, float] = json.loads(self.kept.read_text()) if self.kept.exists() else {}
 
     def failing(self, tests: set[str]) -> set[str]:
-        """The tests that have never passed and fail without a change too."""
+        """The tests that have never passed, and fail without a mutant too."""
         self.run(sorted(tests - self.seconds.keys()), to_the_end=True)
         return tests - self.seconds.keys()
 

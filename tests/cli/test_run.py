@@ -74,7 +74,7 @@ def test_a_run_prints_a_summary_and_where_the_results_are(brokersim: Brokersim, 
 
 
 def test_what_is_to_be_known_of_a_measured_latency_is_noted_once(brokersim: Brokersim, tmp_path: Path) -> None:
-    """Hosts 1 and 2 were not measured; four runs in two processes say so, and a report's scenario names the files."""
+    """Hosts 1 and 2 were not measured: four runs in two processes warn of it, and the scenario in the report names the files."""
     files = {
         "brokers.csv": "broker,latitude,longitude,region\na,0,0,x\nb,0,1,x\nc,0,2,y\n",
         "rtt.csv": "source,destination,avg\n0,1,5\n0,2,9\n9,0,1\n",

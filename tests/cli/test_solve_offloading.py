@@ -146,7 +146,7 @@ def test_one_object_as_json(
 
 
 def written(seed: int) -> dict[str, Any]:
-    """A problem with whole numbers, and with keys that may be left out in every second."""
+    """A problem in whole numbers; every second one lacks the optional keys."""
     rng = random.Random(seed)
     topics, subscribers = rng.randint(0, 9), rng.randint(0, 12)
     found: dict[str, Any] = {
@@ -163,7 +163,7 @@ def written(seed: int) -> dict[str, Any]:
 
 
 def literal(given: dict[str, Any]) -> Case:
-    """The problem for the oracle."""
+    """The same problem as the oracle takes it."""
     interests, rates = [sorted(set(row)) for row in given["interests"]], given["event_rate"]
     counts = [sum(topic in row for row in interests) for topic in range(len(rates))]
     cost = given.get("cost") or [rate * count for rate, count in zip(rates, counts, strict=True)]

@@ -134,7 +134,7 @@ def test_what_moving_costs_decides_how_far_to_go(brokersim: Brokersim, instance:
 
 
 def written(seed: int) -> dict[str, Any]:
-    """A problem with ids in any order, and with keys that may be left out in every second."""
+    """A problem with ids in any order; every second one lacks the optional keys."""
     rng = random.Random(seed)
     n, topics = rng.randint(1, 12), rng.randint(0, 9)
     ids = rng.sample(range(256), n)
@@ -156,7 +156,7 @@ def written(seed: int) -> dict[str, Any]:
 
 
 def literal(given: dict[str, Any], mapping: list[int]) -> oracle.Case:
-    """The problem for the oracle, nodes numbered as the file has them."""
+    """The same problem as the oracle takes it, with nodes numbered as in the file."""
     ring, number = sorted(given["node_ids"]), given["node_ids"].index
     routes = {(u, v): chord.route(ring, given["bits"], u, v) for u in ring for v in ring}
     return oracle.Case(

@@ -20,7 +20,7 @@ def sweep(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
-    """A spy at work."""
+    """A spy that counts the runs which are simulated."""
     made = Spy()
     monkeypatch.setattr(perform, "simulate", made)
     return made

@@ -74,7 +74,7 @@ def test_the_limit_takes_nothing_back() -> None:
 
 
 def test_replications_without_a_value_are_expected_to_recur() -> None:
-    """Where every second one defines the metric, it takes twice as many."""
+    """If the metric is defined in every second replication only, twice as many are needed."""
     x = np.random.default_rng(2).normal(10, 1, 20)
     full = replications_needed(x, 0.04)
     assert 20 < full < 40
@@ -86,7 +86,7 @@ def test_replications_without_a_value_are_expected_to_recur() -> None:
 
 @pytest.mark.parametrize("relative", [0.025, 0.03, 0.035, 0.04])
 def test_a_replication_too_few_is_never_asked_for(relative: float) -> None:
-    """Where two of three define the metric, it takes half as many again, and not half of one less."""
+    """If the metric is defined in two replications of three, half as many again are needed, rounded up."""
     x = np.random.default_rng(2).normal(10, 1, 20)
     full = replications_needed(x, relative)
     thirds = np.full((10, 3), math.nan)

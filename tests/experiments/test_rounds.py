@@ -30,7 +30,7 @@ FILE: dict[str, Any] = {
 
 
 class Outcomes:
-    """Says what runs came to by a function of point, variant and replication."""
+    """Gives the outcome of each run by a function of point, variant and replication."""
 
     def __init__(
         self, value: Callable[[RunSpec], float], series: Callable[[RunSpec], WindowSeries | None] | None = None
@@ -104,7 +104,7 @@ def test_replications_are_added_until_intervals_are_narrow(
 
 
 def settling(length: int, horizon: float = 360_000.0) -> WindowSeries:
-    """A series that has settled after so many of 100 windows of an hour; of 100, it grows and grows."""
+    """A series that is in steady state after so many of 100 windows of an hour; with 100, it grows until the end."""
     values = np.arange(100.0) if length == 100 else np.where(np.arange(100) < length, 50.0, 1.0)
     return WindowSeries(np.array(range(100), np.float64) * 3600, np.array(values, np.float64), horizon)
 
@@ -162,7 +162,7 @@ def test_where_pilots_fail_half_the_horizon_is_left_out() -> None:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
-    """A scenario of which all is to be found, and its results."""
+    """A scenario whose warm-up and precision are both to be determined, and its results."""
     source = {
         **FILE,
         "window": "1h",

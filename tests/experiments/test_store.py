@@ -114,7 +114,7 @@ def test_a_full_disk_loses_nothing_that_was_finished(
 
 
 def test_a_file_that_may_not_grow_ends_a_command_with_one_message(sweep: Path, tmp_path: Path) -> None:
-    """The table of all runs is larger than any file of a run: the limit lets these be written, and not that one."""
+    """The table of all runs is larger than any file of a run: the size limit allows those, and not that table."""
     code = (
         "import resource, sys; from sim.cli.app import main; import sim.simulation, analysis.comparison;"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)); main()"

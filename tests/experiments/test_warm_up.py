@@ -37,7 +37,7 @@ def test_agrees_with_its_definition(seed: int) -> None:
 
 
 def test_a_transient_is_cut_off() -> None:
-    """What is left of it, 10 · exp(−t / 40), is a standard deviation at 92."""
+    """The transient, 10 · exp(−t / 40), has fallen to one standard deviation at t = 92."""
     cuts = [mser5(autoregressive(2000, seed) + transient(2000, 10, 40)) for seed in range(20)]
     assert all(cut is not None and 70 <= cut <= 200 for cut in cuts)
     assert 90 <= np.median(cuts) <= 120

@@ -231,7 +231,7 @@ SNAP = Layout(("user", "time", "latitude", "longitude", "place"), times=(snap_ti
 
 
 def select(reading: Reading, side: float, zone: tzinfo, months: int = 0, visits: int = 0, sample=None) -> Reading:
-    """The users of `sample`, of these those with rows in so many months, of these those with so many visits."""
+    """The users of `sample` that have rows in enough months and, of these, those that have enough visits."""
     for reason in ("not_sampled", "not_every_month", "few_visits"):
         users = reading.users
         if reason == "not_sampled" and sample is not None:

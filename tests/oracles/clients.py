@@ -13,7 +13,7 @@ CRASH = 0.5  # after what may be sent at that instant, before what comes
 
 @dataclass
 class Way:
-    """What a user's way can do: seconds there and seconds back, bytes per second and messages on their way (None: any)."""
+    """The limits of a user's leg: latency there and back (s), rate (bytes/s) and messages in flight (None: unlimited)."""
 
     latency: float = 0.0
     rate: float | None = None
@@ -51,7 +51,7 @@ class Coming:
     reached: float | None = None
 
     def moment(self, until: str) -> float:
-        """When it is delivered, as delays count."""
+        """The time of its delivery, as `until` defines it."""
         found = {"broker": self.arrived, "served": self.served, "client": self.reached}[until]
         assert found is not None
         return found
@@ -87,7 +87,7 @@ class User:
                 self.send(self.waiting.popleft(), now)
 
     def may_send(self, now: float) -> bool:
-        """The line is free, and few enough are on their way."""
+        """Whether the leg is free and its window has room."""
         out = sum(time > now for time in self.acknowledged)
         return self.free <= now and (self.way.window is None or out < self.way.window)
 
@@ -114,7 +114,7 @@ class User:
             coming.fate = "slow_client"
 
     def lose(self) -> None:
-        """The connection is over: the next one begins with nothing that waits, and nothing on its way."""
+        """End the connection: the next one starts with an empty queue and nothing in flight."""
         for lost in self.waiting:
             lost.fate = "disconnected"
         self.waiting.clear()
@@ -126,7 +126,7 @@ class User:
         return (bound is None or len(self.waiting) < bound) and (most is None or held + coming.size <= most)
 
     def could_fit(self, coming: Coming) -> bool:
-        """Whether it would if nothing else waited."""
+        """Whether it would be accepted by an empty queue."""
         return self.clients.buffer != 0 and (
             self.clients.buffer_bytes is None or coming.size <= self.clients.buffer_bytes
         )

@@ -21,12 +21,12 @@ Predicate = tuple[int, int]  # field, value
 
 
 def holding(wanted: Mapping[int, int], published: Sequence[int]) -> int:
-    """How many predicates hold."""
+    """The number of predicates that hold."""
     return sum(published[field] == value for field, value in wanted.items())
 
 
 def matching(subscriptions: Sequence[Subscription], published: Sequence[int]) -> list[int]:
-    """Which subscriptions a publication matches."""
+    """The subscriptions that match a publication."""
     return [s for s, (_, wanted) in enumerate(subscriptions) if holding(wanted, published) == len(wanted)]
 
 
@@ -42,7 +42,7 @@ class Content:
         self.predicates = sorted(wanted | {pair for row in self.published for pair in enumerate(row)})
 
     def waits(self, wanted: Mapping[int, int]) -> int:
-        """At which predicate a subscription waits: that of its own which fewest publications carry."""
+        """The predicate at which a subscription waits: the one of its own that fewest publications carry."""
 
         def carried(pair: Predicate) -> tuple[int, int]:
             return sum(row[pair[0]] == pair[1] for row in self.published), self.predicates.index(pair)
@@ -65,12 +65,12 @@ class Content:
         return [wanted for owner, wanted in self.subscriptions if owner == user and self.waits(wanted) == topic]
 
     def concerns(self, number: int, topic: int, user: int) -> bool:
-        """Whether a publication matches one of them."""
+        """Whether any of these subscriptions matches a publication."""
         row = self.published[number]
         return any(holding(wanted, row) == len(wanted) for wanted in self.waiting(user, topic))
 
     def increments(self, number: int, topic: int, users: Iterable[int]) -> int:
-        """How many counters a broker moves to match it for these users."""
+        """The counters that a broker increments to match it for these users."""
         row = self.published[number]
         return sum(holding(wanted, row) for user in users for wanted in self.waiting(user, topic))
 
@@ -100,7 +100,7 @@ class Network(topics.Network):
         return sum(self.content.concerns(number // self.fields, topic, user) for user in users)
 
     def users_below(self, number: int, broker: int) -> int:
-        """Those whom the copy concerns, but for those to whom the publication is due elsewhere by an earlier one."""
+        """The users whom the copy concerns, without those to whom an earlier copy makes the publication due elsewhere."""
 
         def concerns(copy: int, user: int) -> bool:
             return self.content.concerns(copy // self.fields, self.world.publications[copy][1], user)
@@ -132,7 +132,7 @@ class Network(topics.Network):
         return {}  # `metrics` below has them
 
     def outcome(self, number: int) -> Outcome:
-        """What became of a publication."""
+        """The outcomes of a publication, by user and broker."""
         copies = range(number * self.fields, (number + 1) * self.fields)
         due: dict[int, int] = {}
         ways: list[tuple[int, int]] = []  # copy, user: what would bring it
@@ -166,7 +166,7 @@ class Network(topics.Network):
 
 
 def best(fates: set[str]) -> str:
-    """Of what became of several copies, the best that can be said."""
+    """The best of the outcomes of several copies."""
     return next(fate for fate in ("in_flight", "queue_full", "link", "joining") if fate in fates)
 
 
@@ -186,7 +186,7 @@ class Outcome:
 
 
 def outcomes(network: Network, since: float, until: float) -> list[Outcome]:
-    """Of what was published in a span of time."""
+    """The outcomes of what was published in a span of time."""
     numbers = sorted({copy // network.fields for copy in network.origin})
     return [
         network.outcome(number)

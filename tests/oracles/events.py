@@ -27,7 +27,7 @@ class Row(NamedTuple):
 
 @dataclass
 class Story:
-    """What a log comes to. Times are seconds from `origin` (s since 1970)."""
+    """The workload of a log. Times are seconds from `origin` (s since 1970)."""
 
     origin: int = 0
     horizon: int = 0
@@ -54,7 +54,7 @@ class Reading:
     quarantine: list[tuple[str, int, str, str]] = field(default_factory=list)
 
     def told(self, persistent: bool = False, filters: str = "exact") -> Story:
-        """The story of the rows; those without effect join the quarantine."""
+        """The workload of the rows; rows without effect are quarantined."""
         story = tell(self.rows, persistent, filters)
         self.quarantine += [(*self.places[place], "no_effect") for place in story.no_effect]
         self.quarantine.sort(key=lambda row: (self.sources.index(row[0]), row[1]))
@@ -128,13 +128,13 @@ def is_filter(name: str, kind: str) -> bool:
 
 
 def shared(name: str) -> str | None:
-    """The filter that a group shares."""
+    """The filter of a shared subscription."""
     found = re.fullmatch(r"\$share/[^/]+/(.+)|\$queue/(.+)", name, re.DOTALL)
     return (found[1] or found[2]) if found else None
 
 
 def tell(rows: list[Row], persistent: bool = False, filters: str = "exact") -> Story:
-    """The story of usable rows, which are in the order of the files; `no_effect` holds places in `rows`."""
+    """The workload of usable rows, in the order of the files; `no_effect` collects places in `rows`."""
     order = sorted(range(len(rows)), key=lambda place: rows[place].micros)
     effective = [place for place, _, _ in _states(rows, order, persistent)]
     story = Story(no_effect=sorted(set(order) - set(effective)))
@@ -151,7 +151,7 @@ def tell(rows: list[Row], persistent: bool = False, filters: str = "exact") -> S
     story.topics = sorted(occurring, key=name_key)
 
     def wanted(connected, held):
-        """Who wants what: clients by themselves, and groups of which one is connected and holds the shared subscription."""
+        """The subscriptions in force: those of clients, and of groups with a connected member that holds the shared one."""
         found = set()
         for client in connected:
             for name in held.get(client, ()):
@@ -190,7 +190,7 @@ def tell(rows: list[Row], persistent: bool = False, filters: str = "exact") -> S
 
 
 def _to_groups(story, groups, members, filters):
-    """Deliveries with those to members of groups given to the groups."""
+    """Deliveries, with those to members of a group attributed to the group."""
     found, served = [], {}
     for time, topic, publisher, client in story.deliveries:
         own = [action for at, who, what, action in story.changes if at <= time and (who, what) == (client, topic)]

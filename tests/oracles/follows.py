@@ -29,7 +29,7 @@ class Event(NamedTuple):
 
 @dataclass
 class Story:
-    """What follows and events come to, by names; times are seconds from `origin` (µs since 1970)."""
+    """The workload of follows and events, by names; times are seconds from `origin` (µs since 1970)."""
 
     origin: int = 0
     days: int = 0
@@ -87,6 +87,6 @@ def _seconds(micros: int, story: Story) -> float:
 
 
 def moment(key: int, row: str, first: dt.date, days: int) -> int:
-    """µs since 1970 of the moment that a row gets in so many days from the first on."""
+    """The time (µs since 1970) that a row is given, by the number of days after the first."""
     share = int(hashlib.sha256(f"{key}:{row}".encode()).hexdigest()[:12], 16) / 16**12
     return calendar.timegm(first.timetuple()) * 1_000_000 + int(share * (days * DAY))

@@ -35,7 +35,7 @@ def km(a: tuple[float, float], b: tuple[float, float]) -> float:
 
 
 class Measured:
-    """What is found among the hosts that have places, and the times (ms) of pairs once lines are fitted."""
+    """The problems found among hosts with places, and the times (ms) of pairs after a line has been fitted."""
 
     def __init__(self, times: Mapping[tuple[str, str], float], places: Mapping[str, tuple[float, float]]) -> None:
         self.places = places

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def fold(value: float, low: float, high: float) -> float:
-    """Reflected at the ends until it lies between them."""
+    """The value, reflected at both bounds until it lies between them."""
     while not low <= value <= high:
         value = 2 * low - value if value < low else 2 * high - value
     return value

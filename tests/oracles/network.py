@@ -170,7 +170,7 @@ class World:
 
 @dataclass
 class Job:
-    """Something that a broker has to handle."""
+    """A message that a broker has to serve."""
 
     what: int
     seconds: float
@@ -237,7 +237,7 @@ class Sending:
 
 
 class Network:
-    """Runs at once; what came out stands in the attributes."""
+    """Simulates a network when it is made; its attributes are the results."""
 
     def __init__(self, setting: Setting, world: World, moments: Iterable[float] = ()) -> None:
         self.setting, self.world = setting, world
@@ -345,7 +345,7 @@ class Network:
         self.reach_users()
 
     def reach_users(self) -> None:
-        """What brokers have served goes on to their users, which is of no matter to brokers."""
+        """Pass on what brokers have served to their users; this does not affect brokers."""
         comings: dict[int, list[Coming]] = defaultdict(list)
         for user, coming in self.comings():
             comings[user].append(coming)
@@ -358,7 +358,7 @@ class Network:
         return []
 
     def comings(self) -> Iterator[tuple[int, Coming]]:
-        """What comes for each user."""
+        """The publications that arrive for each user."""
         for (number, broker), served in self.delivered.items():
             for user, host in self.audience[number].items():
                 if host == broker:
@@ -368,11 +368,11 @@ class Network:
     # -- users
 
     def state(self, broker: int, without: int | None = None) -> Counter[int]:
-        """How many users of the broker want each topic."""
+        """The number of the broker's users that want each topic."""
         return Counter(topic for b, topic, user in self.registered if b == broker and user != without)
 
     def exchange(self) -> int:
-        """Every broker tells the others of its cluster: how many messages that takes."""
+        """Let brokers exchange their states within clusters; returns the number of messages."""
         self.exchanged = [self.state(broker) for broker in range(len(self.brokers))]
         clusters = self.setting.exchange[1] if self.setting.exchange is not None else []
         return sum(clusters.count(cluster) - 1 for cluster in clusters)
@@ -458,7 +458,7 @@ class Network:
     # -- offloading
 
     def watch(self, number: int) -> None:
-        """A period is over: what is expected of the next."""
+        """End a period, and update the expected publications of the next."""
         offloading = self.setting.offloading
         assert offloading is not None
         start, end, a = (number - 1) * offloading.period, number * offloading.period, offloading.smoothing
@@ -516,7 +516,7 @@ class Network:
     # -- trees
 
     def adjust(self) -> int:
-        """The links follow what brokers want now: how many messages that takes."""
+        """Adjust links to the brokers' present interests; returns the number of messages."""
         return self.setting.overlay.adjust([self.linked(node) for node in sorted(self.setting.node_of)])
 
     def linked(self, node: int) -> set[int]:
@@ -564,13 +564,13 @@ class Network:
             self.enact(topic, node, change)
 
     def ways(self, topic: int, node: int) -> tuple[list[int], list[int]]:
-        """From the node to the root, and back."""
+        """The route from the node to the root and back."""
         root, route = self.setting.roots[topic], self.setting.overlay.route
         assert root is not None
         return route(node, root), route(root, node)
 
     def messages(self, topic: int, node: int) -> int:
-        """How many a join or leave takes."""
+        """The number of messages of a join or leave."""
         if self.setting.roots[topic] is None:
             return self.setting.overlay.told(len(self.brokers) - len(self.around_nodes()))
         return 2 if self.setting.two_requests else sum(len(way) - 1 for way in self.ways(topic, node))
@@ -586,7 +586,7 @@ class Network:
             self.tree_changes_across += any(self.world.publications[p][1] == topic for p in self.travelling)
 
     def answer(self, topic: int, broker: int, change: int, sides: int, request: int) -> None:
-        """Too late where the topic has been offloaded or taken back meanwhile, or a later request been answered."""
+        """Whether the answer is void: the topic was offloaded or taken back meanwhile, or a later request was answered first."""
         node = self.setting.node_of[broker]
         if self.sides[topic, broker] == sides and request > self.answered.get((topic, broker), 0):
             self.answered[topic, broker] = request
@@ -674,7 +674,7 @@ class Network:
             self.at(last, ARRIVALS, arrive)
 
     def loses(self, number: int, source: int, destination: int) -> bool:
-        """Whether the link loses the publication."""
+        """Whether the link loses this copy."""
         assert self.setting.lines is not None
         return self.setting.lines.loses(number, source, destination)
 
@@ -685,7 +685,7 @@ class Network:
         self.at(self.into[broker], ARRIVALS, arrive)
 
     def send(self, what: int, source: int, destination: int, arrive: Callable[[], None]) -> None:
-        """First in, first out on each link."""
+        """Send a message on a link, where messages keep their order."""
         time = self.now + self.setting.delay[source][destination] * self.setting.factor(what, source, destination)
         time = max(time, self.last_arrival.get((source, destination), 0.0))
         self.last_arrival[source, destination] = time
@@ -784,7 +784,7 @@ class Network:
         self.at(self.now + job.seconds, ARRIVALS, partial(self.served, broker, job))
 
     def served(self, broker: int, job: Job) -> None:
-        """The next one is taken before the one that is done goes on."""
+        """End a service: the next message is taken into service before the finished one continues."""
         at, job.done = self.brokers[broker], self.now
         at.serving.remove(job)
         if at.front or at.queue:
@@ -818,7 +818,7 @@ class Network:
             hop.received = self.now
 
     def work_of_root(self, number: int, broker: int) -> tuple[int, int, int]:
-        """Copies to brokers and users, and bytes, by what stands now."""
+        """The copies to brokers and to users, and the bytes, as of now."""
         _, topic, _, size = self.world.publications[number]
         root = self.setting.node_of[broker]
         parents = self.tree(topic, root)
@@ -835,7 +835,7 @@ class Network:
         return 0 if (topic, broker) in self.offloaded else self.users_of(broker, topic)
 
     def users_below(self, number: int, broker: int) -> int:
-        """How many of the broker's users get a copy."""
+        """The number of the broker's users that get a copy."""
         return self.due[number, broker] if self.on_tree(number, broker) else 0
 
     def drop_short_of_root(self, number: int, cause: str) -> None:
@@ -845,7 +845,7 @@ class Network:
         self.gone(number)
 
     def climb(self, number: int, position: int) -> None:
-        """The broker at this place of the way up has handled the publication."""
+        """A broker on the uplink has served the publication."""
         path = self.origin[number]
         if position == len(path) - 1:
             self.leave_root(number)
@@ -860,7 +860,7 @@ class Network:
         self.transmit(number, here, there, arrive, partial(self.drop_short_of_root, number))
 
     def miss_root(self, number: int) -> None:
-        """It will not leave the root: it is due to all that want it now."""
+        """A publication is lost on its uplink: it becomes due to all who want it now."""
         topic = self.world.publications[number][1]
         self.became_due[number] = self.now
         self.note_audience(number)
@@ -896,7 +896,7 @@ class Network:
                 self.forward(number, parents, root)
 
     def note_audience(self, number: int) -> None:
-        """It becomes due to whoever wants it now."""
+        """Make the publication due to all who want it now."""
         topic = self.world.publications[number][1]
         self.audience[number] = {user: broker for broker, t, user in self.registered if t == topic}
         self.absent[number] = {u for u, wants in enumerate(self.wants) if topic in wants and self.host[u] is None}
@@ -940,7 +940,7 @@ class Network:
             self.note_flooded(copy, hop)
 
     def note_flooded(self, copy: Copy, hop: Hop) -> None:
-        """The broker has taken the copy in."""
+        """The broker has accepted the copy."""
         broker, number = hop.destination, copy.number
         hop.received = self.now
         if copy.first:
@@ -1014,7 +1014,7 @@ class Network:
         return set(found)
 
     def deliver(self, number: int, broker: int) -> None:
-        """The broker has handled it, and its users have it."""
+        """The broker has served the publication, and its users have it."""
         assert (number, broker) not in self.delivered
         self.arrived.setdefault((number, broker), self.now)
         self.delivered[number, broker] = self.now
@@ -1062,7 +1062,7 @@ class Network:
         return 0 if above is None else 1 + self.depth_of(parents, above)
 
     def gone(self, number: int) -> None:
-        """One message less on the way."""
+        """A message is no longer in transit."""
         self.travelling[number] -= 1
         self.travelling += Counter()  # drop those at 0
 
@@ -1074,7 +1074,7 @@ class Network:
 
     @property
     def received(self) -> Counter[tuple[int, int]]:
-        """How much each user got on each topic."""
+        """The publications that each user received on each topic."""
         return Counter(
             (self.world.publications[number][1], user)
             for (number, user), coming in self.came.items()
@@ -1259,7 +1259,7 @@ def load(network: Network, broker: int, since: float, until: float, warm_up: flo
         return hop.destination != network.origin[hop.publication][-1] if hop.kind == "uplink" else not hop.subscribes
 
     def left(job: Job) -> float:
-        """When it ceased to wait."""
+        """The time at which it ceased to wait."""
         if job.refused_for is not None:
             return job.refused_for.arrived
         if job.taken is None and job.cut_short is not None:
@@ -1357,7 +1357,7 @@ def saturated_links(network: Network, seconds: float) -> dict[tuple[str, object]
 
 
 def clients(network: Network, came: list[Coming], since: float, until: float) -> dict[str, float | int | None]:
-    """What became of what came for users."""
+    """The outcomes of the publications that arrived for users."""
     lost, publications = Counter(coming.fate for coming in came), network.world.publications
     waits = [coming.sent - coming.served for coming in came if coming.fate == "delivered" and coming.sent is not None]
     return {

@@ -52,7 +52,7 @@ class Case:
         return 62 - max([1, *(len(self.subscribers(t)) for t in range(len(self.event_rate)))]).bit_length()
 
     def bits_b3m(self) -> int:
-        """As few as suffice for what an event is worth to whoever needs most, so that sums convert to float64 as they are."""
+        """The fewest bits that hold what an event is worth to the neediest subscriber, so that float64 holds sums exactly."""
         needs = [self.need(v) for v in range(len(self.interests))]
         return min(self.bits(), max(40, max([0, *needs]).bit_length() + 30))
 
@@ -143,7 +143,7 @@ def best(case: Case, value: Callable[[Sequence[int]], int | Fraction]) -> int | 
 
 
 class Endless(Exception):
-    """An algorithm as printed came back to where it was, and so never ends."""
+    """An algorithm as printed has returned to an earlier state, and so never ends."""
 
 
 def printed_upper_bound(case: Case) -> int:

@@ -11,7 +11,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 
 def optima(case: Case) -> tuple[int, Fraction]:
-    """Of B3M and of F-B3M, exactly."""
+    """The optima of B3M and of F-B3M, by trying all sets."""
     topics, subscribers = len(case.event_rate), len(case.interests)
     sets = (np.arange(1 << topics)[:, None] >> np.arange(topics)) & 1
     sets = sets[sets @ np.array(case.cost, np.float64).reshape(topics) <= case.capacity]

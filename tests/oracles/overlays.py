@@ -24,15 +24,15 @@ class Overlay:
         return {frozenset(pair) for pair in permutations(nodes, 2) if len(self.route(*pair)) == 2}
 
     def start(self, source: int, members: Iterable[int]) -> int:
-        """Where the trees of a topic start that has no root of its own."""
+        """The root of the trees of a topic without a single root."""
         return source
 
     def told(self, nodes: int) -> int:
-        """How many messages a join or leave costs where there is no root to ask: everybody else is told."""
+        """The number of messages of a join or leave where there is no root: all other nodes are informed."""
         return nodes - 1
 
     def adjust(self, wants: list[set[int]]) -> int:
-        """How many messages it takes to have the links follow what nodes want: these do not."""
+        """The number of messages by which links follow interests: none, these are fixed."""
         return 0
 
     def tree(self, root: int, members: Iterable[int]) -> dict[int, int | None]:
@@ -58,7 +58,7 @@ class Ring(Overlay):
         return min(self.ids, key=lambda node: self.ahead(point, node))
 
     def ahead(self, here: int, there: int) -> int:
-        """How far it is clockwise."""
+        """The clockwise distance."""
         return (there - here) % self.size
 
     def _route(self, source: int, target: int) -> list[int]:
@@ -111,7 +111,7 @@ class Prefix(Overlay):
 
 
 class Mesh(Overlay):
-    """Everybody is linked to everybody."""
+    """All nodes are linked to each other."""
 
     def _route(self, source: int, target: int) -> list[int]:
         return [source] if source == target else [source, target]
@@ -211,7 +211,7 @@ class TopicConnected(Flooding, Mesh):
         return {frozenset(link) for link in self.now}
 
     def start(self, source: int, members: Iterable[int]) -> int:
-        """The source if it wants the topic or nobody does, else the member that is nearest."""
+        """The source if it wants the topic or no node does, otherwise the nearest member."""
         near = sorted(members, key=lambda node: (node != source, self.times[source][node], node))
         return near[0] if near else source
 
@@ -219,7 +219,7 @@ class TopicConnected(Flooding, Mesh):
         return 0
 
     def adjust(self, wants: list[set[int]]) -> int:
-        """Two messages for each link that comes or goes."""
+        """Adjust the links; each one set up or taken down costs two messages."""
         before = self.now
         if self.wants is None or (wants != self.wants and self.on_change == "rebuild"):
             self.now = set(self.design(wants))

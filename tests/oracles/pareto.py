@@ -15,5 +15,5 @@ def front(costs: Sequence[Sequence[float]]) -> list[bool]:
 
 
 def dominates(a: Sequence[float], b: Sequence[float]) -> bool:
-    """Whether a is as good as b in all, and better in one."""
+    """Whether a is at least as good as b in all columns, and better in one."""
     return all(x <= y for x, y in zip(a, b, strict=True)) and any(x < y for x, y in zip(a, b, strict=True))

@@ -9,12 +9,12 @@ from oracles.offloading import Case
 
 
 def satisfied(case: Case, topics: Sequence[int]) -> set[int]:
-    """Those that need something, and get it by these topics."""
+    """The subscribers with a need that these topics satisfy."""
     return {v for v in range(len(case.interests)) if case.need(v) > 0 and case.remaining(v, topics) <= 0}
 
 
 def without_idle(case: Case, topics: Sequence[int]) -> list[int]:
-    """The topics without those that can go, the dearest first, with the same subscribers satisfied."""
+    """The topics left after dropping, dearest first, each one without which the same subscribers are satisfied."""
     left = list(topics)
     for topic in sorted(topics, key=lambda topic: -case.cost[topic]):
         fewer = [other for other in left if other != topic]
@@ -24,7 +24,7 @@ def without_idle(case: Case, topics: Sequence[int]) -> list[int]:
 
 
 def within_reach(case: Case, v: int) -> bool:
-    """Whether a subscriber needs something, and any set of topics that fits the capacity brings it."""
+    """Whether a subscriber has a need that some set of topics within the capacity satisfies."""
     if case.need(v) == 0:
         return False
     wanted = case.interests[v]

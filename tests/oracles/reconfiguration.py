@@ -121,7 +121,7 @@ class Network(network.Network):
     # -- the protocol
 
     def look(self) -> None:
-        """Go on when nothing is on its way, after all else that happens then."""
+        """Resume when nothing is in transit, after everything else of that instant."""
         if self.draining and not self.travelling:
             self.draining = False
             self.at(self.now, BARRIERS, partial(self.drained, self.attempt))
@@ -133,7 +133,7 @@ class Network(network.Network):
             self.left(number)
 
     def drained(self, attempt: int) -> None:
-        """All brokers report so, but a dead manager does not hear them."""
+        """All brokers report that they are drained; a dead manager receives nothing."""
         if attempt == self.attempt and self.holding:
             self.drain += [self.now] * len(self.brokers)
             if not self.dead:

@@ -19,7 +19,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def replications_needed(values: Sequence[float], relative: float, confidence: float) -> int:
-    """The least n from those that are there up to twice as many whose interval would be narrow enough."""
+    """The least number of replications, from the present one to twice as many, whose interval would be narrow enough."""
     mean = math.fsum(values) / len(values)
     deviation = math.sqrt(math.fsum((x - mean) ** 2 for x in values) / (len(values) - 1))
     for n in range(len(values), 2 * len(values)):

@@ -35,7 +35,7 @@ def one_at_a_time(sessions: Sequence[tuple[int, float, float]]) -> list[bool]:
 
 
 def time_online(sessions: Sequence[tuple[float, float]], since: float, online: float) -> float | None:
-    """When a user with these sessions (start, end) has been online for so long since a time, if ever."""
+    """The time at which a user with these sessions (start, end) has been online for a duration since a time, if ever."""
     for start, end in sessions:
         begin = max(start, since)
         if end > since:

@@ -139,7 +139,7 @@ def greedy(case: Case) -> Iterator[tuple[int, int, Case]]:
 
 
 def sweep(case: Case) -> Iterator[tuple[int, int, Case]]:
-    """All pairs in turn, round and round, swapped where that costs less, until each has been tried in vain since the last swap."""
+    """Swap each pair of brokers in turn if that lowers the cost, until a full round brings no swap."""
     pairs = list(itertools.combinations(case.brokers, 2))
     in_vain = 0
     for first, second in itertools.cycle(pairs):

@@ -197,7 +197,7 @@ def test_in_a_mesh_delays_are_direct_latencies_and_nobody_relays() -> None:
 
 
 def test_in_a_broadcast_delays_are_those_of_a_mesh_and_all_others_relay() -> None:
-    """Topic 0 is wanted by the first of four brokers alone: three messages a publication, of which those to the others are in vain."""
+    """Only the first of four brokers wants topic 0: each publication takes three messages, those to the others in vain."""
     world = tiny.workload(
         [{0}, {1}, {1}, {1}], [(0.1 * n, 0, n % 4, 100) for n in range(40)], topics=2, places=PLACES, cell=1.0
     )

@@ -48,12 +48,12 @@ def halved(place: Place, box: tuple[Place, Place], levels: int) -> str:
 
 
 def agreeing(one: str, other: str) -> int:
-    """How many levels two paths go together."""
+    """The number of levels that two paths share."""
     return next(level for level, pair in enumerate(zip(one, other, strict=True)) if len(set(pair)) > 1)
 
 
 def middle_of(path: str, box: tuple[Place, Place]) -> Place:
-    """The middle of the quadrant that a path leads to."""
+    """The centre of the quadrant at the end of a path."""
     low, side = list(box[0]), [high - low for low, high in zip(*box, strict=True)]
     for digit in map(int, path):
         side = [s / 2 for s in side]

@@ -87,7 +87,7 @@ def test_live_nodes_reach_the_root_and_are_reached_whatever_is_down(
 @settings(max_examples=30, deadline=None)
 @given(st.integers(2, 20), st.integers(0, 10**6))
 def test_a_ring_without_some_nodes_is_the_ring_of_the_others(nodes: int, key: int) -> None:
-    """Node by node: its links, and the roots of all topics."""
+    """The links of each node, and the roots of all topics."""
     overlay, rng = made(Chord, {"successors": 1024}, nodes, key), np.random.default_rng(key)
     down = rng.random(nodes) < 0.5
     down[rng.integers(nodes)] = False

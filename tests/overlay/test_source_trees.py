@@ -112,7 +112,7 @@ def test_what_is_out_of_reach_has_no_node_before_it() -> None:
 
 
 def test_equally_quick_paths_go_by_fewest_hops_and_then_by_the_lowest_broker() -> None:
-    """0 to 3 in a second, by 1 or 2; 0 to 4 likewise by 3, or straight."""
+    """From 0 to 3 in a second, by 1 or 2; from 0 to 4 in as long, by 3 or directly."""
     overlay = graph(5, [(0, 2, 0.5), (0, 1, 0.5), (1, 3, 0.5), (2, 3, 0.5), (0, 4, 1.0), (3, 4, 0.0)])
     assert overlay.parents(0, 0)[1:].tolist() == [0, 0, 1, 0]
     assert overlay.parents(0, 3)[[0, 4]].tolist() == [1, 3]
@@ -134,7 +134,7 @@ def test_a_tree_is_the_same_object_until_its_topic_changes() -> None:
 
 
 def test_topics_times_brokers_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of ten times as many trees as may be remembered, no more are; and changes give back what they held."""
+    """Ten times as many trees as the cache may hold: it never holds more, and changes free what they held."""
     monkeypatch.setattr(source_trees, "_REMEMBERED", 5000)
     nodes = 40
     mesh = FullMesh(FullMesh.Parameters(), GeometrySetting(nodes, 30, 1))

@@ -41,7 +41,7 @@ def text(digits: Any) -> str:
 
 
 def literal(overlay: Tapestry) -> Prefix:
-    """The same ids as texts; whom a node picks is worked out from times, or looked up in its table, which may hold no other node."""
+    """The same ids as texts; the neighbour that a node picks follows from times, or from its table, which may hold no other node."""
     ids = [text(row) for row in overlay.prefixes.digits.tolist()]
     times = times_of(len(ids)).tolist()
 

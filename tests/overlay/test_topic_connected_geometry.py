@@ -320,7 +320,7 @@ def test_nobody_relays_and_everything_arrives(algorithm: str, dissemination: str
 @pytest.mark.parametrize("dissemination", ["tree", "flood"])
 @pytest.mark.parametrize("plane", ["events", "auto"])
 def test_what_a_periodic_design_does_not_reach_is_lost_and_counted(dissemination: str, plane: str) -> None:
-    """Few want each topic, so that those who join anew are often linked to nobody until the next design."""
+    """Each topic has few subscribers, so that new ones are often without links until the next design."""
     rng = np.random.default_rng(8)
     wants = [{int(rng.integers(6))} for _ in range(24)]
     events = [event for n in range(24) for event in ((2.0 * n + 1, n, (min(wants[n]) + 1) % 6, +1),)]
