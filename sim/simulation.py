@@ -364,36 +364,9 @@ def simulate(
     }
     topics = workload.topics.names
     tables["topics"] |= {"name": strings(topics[topic].as_py() for topic in tables["topics"]["topic"].tolist())}
-    tables["tree"] = _busiest_tree(network, positions)
+    tables["tree"] = network.busiest_tree.columns(network.busiest_tree.topic())
     metrics, seen, columns = network.metrics(), Tables(dict(tables)), dict(tables["timeseries"])
     for own in scenario.metrics.tables:
         metrics[own.kind], column = compute(own.kind, own.parameters, seen)
         columns |= column
     return RunRecord(metrics, tables | {"timeseries": columns}, network.notes)
-
-
-def _busiest_tree(network: Network, positions: NDArray[np.float64] | None) -> Columns:
-    """The final tree of the topic with the most publications (lowest id on ties) among those that have a tree.
-
-    Where trees are rooted at the publisher's broker: the tree of the broker whose users published most on the topic. Users without a
-    broker count at the one that crashed.
-    """
-    workload, overlay = network.workload, network.setting.overlay
-    published = workload.published()
-    served = network.subscriptions.served.any(axis=1)
-    topic = int(np.argmax(np.where(served, published + 1, 0)))
-    publishers = workload.publications.publisher[workload.on_topic(topic)]
-    host = network.users.host[publishers[publishers >= 0]]
-    source = int(np.bincount(np.maximum(host, ~host), minlength=1).argmax())
-    tree = overlay.tree(topic, int(overlay.uplink(topic, int(network.node_of[source]))[-1]))
-    brokers = network.broker_of[tree.nodes]
-    size = len(tree)
-    return {
-        "topic": np.full(size, topic),
-        "topic_name": [workload.topics.names[topic].as_py()] * size,
-        "node": tree.nodes,
-        "position": [None] * size if positions is None else positions[tree.nodes],
-        "broker": brokers,
-        "parent": np.where(tree.parents < 0, -1, tree.nodes[tree.parents]),
-        "subscribes": network.subscriptions.served[topic, brokers] > 0,
-    }

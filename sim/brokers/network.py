@@ -18,6 +18,7 @@ from sim.brokers.control.manager import Manager, ReconfigurationSetting
 from sim.brokers.control.offloaded_topics import OffloadedTopics
 from sim.brokers.control.offloading import OffloadingService, OffloadingSetting, capacity_metrics
 from sim.brokers.control.protocol import ReconfigurationProtocol
+from sim.brokers.control.topic_trees import BusiestTree, TreeSteps
 from sim.brokers.control.transition import Placement
 from sim.brokers.control.trees import TreeControl
 from sim.brokers.data.planes import Plane, engine_of
@@ -144,6 +145,7 @@ class Network:
             self.control.changed,
             outages,
         )
+        self.busiest_tree = BusiestTree(fabric, workload, self.users, self.subscriptions)
         host, key = self.users.host, streams.key("outside publishers")
         self._changes = Changes(
             self.clock, workload, self.users, brokers, lambda: self.engine.follows and not self.users.absent
@@ -170,6 +172,7 @@ class Network:
             struck = self.control, self.engine, self.users, self._changes, protocol
             self._faults = FaultControl(fabric, self.recorder, failing, *struck)
             self._faults.healing = self._healing
+            self._faults.steps = TreeSteps(fabric, self.busiest_tree, setting.window)
         entries = workload.publications, host, key, self.engine, self.recorder
         self._publishers = Publishers(self.clock, *entries, protocol, outages)
 
@@ -269,8 +272,6 @@ class Network:
         if self.offloading is not None:
             self.offloading.close()
 
-    # -- what came out
-
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences for the results."""
@@ -311,6 +312,7 @@ class Network:
         }
         kept = {
             "faults": self._faults or self.setting.faults,
+            "tree_steps": None if self._faults is None else self._faults.steps,
             "decisions/reconfiguration": self.manager,
             "decisions/offloading": self.offloading,
             "link_load": None if self._fabric.transmission is None else self._fabric.transmission.windows,

@@ -10,6 +10,7 @@ from sim.base.arrays import Columns
 from sim.brokers.control.drains import Drains, Maintenance
 from sim.brokers.control.healing import HealingControl
 from sim.brokers.control.protocol import ReconfigurationProtocol
+from sim.brokers.control.topic_trees import TreeSteps
 from sim.brokers.control.trees import TreeControl
 from sim.brokers.data.engine import Engine
 from sim.brokers.fabric.clock import FAILURES, Feed
@@ -53,6 +54,7 @@ class FaultControl:
         self._drains = Drains(fabric.clock, users, fabric.outages, fabric.links.hops, recorder, mends)
         self._reasons = [0] * len(fabric.outages.down)  # for which each broker is down
         self.healing: HealingControl | None = None
+        self.steps: TreeSteps | None = None
         self._next = 0
         self._up_again: list[int] = []  # brokers that have yet to leave the trees that they were on
         self._awaits = False  # the end of a transition
@@ -65,6 +67,7 @@ class FaultControl:
     def _strike(self) -> float | None:
         """Enact all faults of this instant; returns when the next ones are due."""
         schedule, now = self._schedule, self._fabric.clock.now
+        self._look()
         while self._next < len(schedule.time) and schedule.time[self._next] == now:
             row = self._next
             self._next += 1
@@ -142,17 +145,23 @@ class FaultControl:
 
     def _shut(self, broker: int) -> None:
         """Take a broker down after a drain."""
+        self._look()
         self._go_down(broker)
         if self.healing is not None:
             self.healing.faults()
 
     def _return(self, broker: int) -> None:
         """Bring a broker up again after a drain."""
+        self._look()
         self._come_up(broker)
         if self._up_again and not self._busy():
             self._leave_trees()
         if self.healing is not None:
             self.healing.faults()
+
+    def _look(self) -> None:
+        if self.steps is not None:
+            self.steps.changing()
 
     def table(self) -> Columns:
         """What failed or worked again, and when, as columns of a table."""
