@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from typing import Annotated, Literal
 
 from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
-from sim.base.units import Duration, unit
-from sim.base.validation import show
+from sim.base.errors import unknown
+from sim.base.units import Duration, parse_duration, unit
+from sim.base.validation import nested, show
 from sim.files.inputs import File, InputFile, csv_rows
 from sim.scenario.fixed_table import FixedTable
 
@@ -36,6 +38,56 @@ def parse_service_times(text: str) -> _Measured:
     return seconds, counts
 
 
+PRESET_ENDING = ".toml"
+"""The ending of files of costs; other presets are names."""
+
+
+def parse_preset(text: str) -> dict[str, float]:
+    """Parse costs (s): TOML with a table `costs`, other tables are about the measurement. Raises ValueError with a mistake."""
+    try:
+        costs = tomllib.loads(text).get("costs")
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"not valid TOML: {error}") from None
+    if not isinstance(costs, dict) or not costs:
+        raise ValueError(f"no table [costs] (allowed in it: {', '.join(COSTS)})")
+    found = {}
+    for key, value in costs.items():
+        if key not in COSTS:
+            raise ValueError(f"costs: {unknown('cost', key, COSTS)}")
+        try:
+            found[key] = parse_duration(value)
+        except ValueError as error:
+            raise ValueError(f"costs.{key}: {error}") from None
+        if not 0 <= found[key] <= 3600:
+            raise ValueError(f"costs.{key}: expected 0 to 1 h, found {show(value)}")
+    return found
+
+
+_PRESET_FILE = InputFile(parse_preset)
+
+
+def _preset(value: object) -> str | File[dict[str, float]] | None:
+    if value is None or isinstance(value, File) or (isinstance(value, str) and value in MEASURED_COSTS):
+        return value
+    if isinstance(value, str) and value.endswith(PRESET_ENDING):
+        return _PRESET_FILE.read(value)
+    found = (
+        unknown("preset", value, MEASURED_COSTS) if isinstance(value, str) else f"expected text, found {show(value)}"
+    )
+    raise ValueError(f"{found}; a file of costs ends in {PRESET_ENDING}")
+
+
+ServicePreset = Annotated[
+    str | File[dict[str, float]] | None,
+    PlainValidator(_preset),
+    PlainSerializer(lambda preset: preset.dump() if isinstance(preset, File) else preset),
+    WithJsonSchema(
+        {"anyOf": [{"enum": list(MEASURED_COSTS)}, {"type": "string", "pattern": r"\.toml$"}, {"type": "null"}]}
+    ),
+]
+"""The name of measured costs, or a file of them."""
+
+
 def _bound(what: str) -> PlainValidator:
     def read(value: object) -> int | None:
         if value is None or value == "unbounded":
@@ -58,8 +110,8 @@ class Service(FixedTable):
 
     kind: Literal["none", "deterministic", "exponential", "gamma", "lognormal", "histogram"] = "none"
     """Whether there is no service time, the mean itself, or a random one for each message."""
-    preset: Literal["light", "cluster", "bus"] | None = None
-    """Measured costs of a kind of broker, used for costs that are not given."""
+    preset: ServicePreset = None
+    """Measured costs of a kind of broker, or a file of them (.toml), used for costs that are not given."""
     time: Duration = 0.0
     """The (mean) time to receive a message."""
     matching: Duration = 0.0
@@ -80,15 +132,21 @@ class Service(FixedTable):
     @model_validator(mode="before")
     @classmethod
     def _preset_where_not_said(cls, value: object) -> object:
-        if isinstance(value, dict) and value.get("preset") in MEASURED_COSTS:
-            return {**MEASURED_COSTS[value["preset"]], **value}
-        return value
+        if not isinstance(value, dict):
+            return value
+        try:
+            preset = _preset(value.get("preset"))
+        except ValueError as error:
+            raise nested([(("preset",), str(error))]) from None
+        costs = preset.content if isinstance(preset, File) else MEASURED_COSTS.get(preset or "", {})
+        return {**costs, **value, "preset": preset}
 
     @model_validator(mode="after")
     def _time_where_needed(self) -> Service:
         costs = [key for key in COSTS if getattr(self, key)]
         if self.kind == "none" and self.preset:
-            raise ValueError(f"preset '{self.preset}' needs a kind (allowed: any but 'none')")
+            name = self.preset.name if isinstance(self.preset, File) else self.preset
+            raise ValueError(f"preset '{name}' needs a kind (allowed: any but 'none')")
         if self.kind == "none" and costs:
             raise ValueError(f"kind 'none' takes no {costs[0]} above 0")
         if self.kind != "none" and not costs:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, TypeAdapter
 from sim.base.naming import Keys, Raw, RawValue
 from sim.base.units import parse_duration, write_duration
 from sim.files import toml
+from sim.scenario.brokers import PRESET_ENDING
 from sim.scenario.kinds import Kinds, Table
 from sim.scenario.reading import tables_of
 
@@ -73,3 +74,18 @@ def _schema(model: type[BaseModel], key: str) -> Schema:
     field = model.model_fields[key]
     extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
     return {**TypeAdapter[object](field.rebuild_annotation()).json_schema(), **extra}
+
+
+PATHS = {("workload", "path"), ("network", "brokers"), ("brokers", "service", "preset")}
+"""Keys whose texts are paths, besides those named `file` or `*_file`."""
+
+
+def is_path(keys: Keys) -> bool:
+    """Whether a text at this key path of a scenario file is a path relative to its folder, or a name instead."""
+    own = keys[2:] if keys[:1] == ("variant",) else keys
+    return own in PATHS or (own != () and (own[-1] == "file" or str(own[-1]).endswith("_file")))
+
+
+def is_name(keys: Keys, text: str) -> bool:
+    """Whether a text where paths may be is a name."""
+    return text == "cells" or (keys[-1] == "preset" and not text.endswith(PRESET_ENDING))

@@ -22,7 +22,7 @@ from sim.files.inputs import File
 from sim.metrics import OURS
 from sim.scenario.experiment import Experiment, Point
 from sim.scenario.expressions import Expression, Value
-from sim.scenario.keys import is_integer
+from sim.scenario.keys import is_integer, is_name, is_path
 from sim.scenario.kinds import Table
 from sim.scenario.mistakes import Mistakes
 from sim.scenario.model import DEFAULTS, DETECT, MORE_SHARED, MOST_RUNS, SHARED, Precision, Report, Scenario
@@ -35,8 +35,6 @@ ASIDE = {"title", "replications", "subscribers", "trace", "metrics", "data_plane
 """Keys that do not change what a scenario investigates: names, how much is run, what is recorded, and how it is computed."""
 _FEW = 200
 """The number of points checked once mistakes have been found."""
-PATHS = {("workload", "path"), ("network", "brokers")}
-"""Keys whose texts are paths, besides those named `file` or `*_file`."""
 SATISFACTION = ("satisfied_subscribers", "satisfaction")
 """Metrics that a report without a list of metrics also shows if they are measured."""
 
@@ -179,7 +177,7 @@ class _Reader:
         if "sweep" not in self.raw:
             return None
         table = self.raw.pop("sweep")
-        sweep, wrong = read_sweep(table, self._not_swept, _is_path, partial(self._is_integer, table))
+        sweep, wrong = read_sweep(table, self._not_swept, is_path, partial(self._is_integer, table))
         for keys, text in wrong:
             self.mistakes.add(("sweep", *keys), text)
         return sweep
@@ -342,20 +340,14 @@ def _tables(*values: object) -> bool:
     return all(isinstance(value, dict) for value in values)
 
 
-def _is_path(keys: Keys) -> bool:
-    """Whether a text at this key path of a scenario file is a path relative to its folder."""
-    own = keys[2:] if keys[:1] == ("variant",) else keys
-    return own in PATHS or (own != () and (own[-1] == "file" or str(own[-1]).endswith("_file")))
-
-
 def _resolve_paths(values: RawValue, folder: Path, keys: Keys = ()) -> None:
-    """Resolve all paths (but "cells") in a table, or in a list of a key's values, against the folder."""
+    """Resolve all paths in a table, or in a list of a key's values, against the folder."""
     table = isinstance(values, dict)
     for key, value in values.items() if table else enumerate(values):
         place = (*keys, key) if table else keys
         if isinstance(value, dict | list):
             _resolve_paths(value, folder, place)
-        elif isinstance(value, str) and _is_path(place) and value != "cells":
+        elif isinstance(value, str) and is_path(place) and not is_name(place, value):
             values[key] = str(folder / value)
 
 

@@ -450,6 +450,31 @@ def test_a_preset_gives_costs_that_are_not_said() -> None:
     assert "'light'" in found
 
 
+def test_a_preset_may_be_a_file_of_costs(tmp_path: Path) -> None:
+    """Beside the scenario; its content is part of a run's identity."""
+    text = '[brokers.service]\nkind = "gamma"\ntime = "1us"\npreset = "mine.toml"\n'
+    (tmp_path / "s.toml").write_text(text)
+    (tmp_path / "mine.toml").write_text('[costs]\ntime = "3us"\nwake_up = 5e-5\n[measured]\non = "a desk"\n')
+    base = load_scenario(tmp_path / "s.toml").base
+    assert (base.brokers.service.time, base.brokers.service.wake_up) == (1e-6, 5e-5)
+    assert base.identity()["brokers"]["service"]["preset"]["name"] == "mine.toml"
+    (tmp_path / "s.toml").write_text(text.replace("mine", "thine"))
+    with pytest.raises(
+        ScenarioError, match=r"s.toml:4: brokers.service.preset: no such file, did you mean '.*mine.toml'"
+    ):
+        load_scenario(tmp_path / "s.toml")
+    for costs, wrong in (
+        ("", r"no table \[costs\]"),
+        ("[costs]\ntim = 1", "costs: unknown cost 'tim', did you mean 'time'"),
+        ("[costs]\ntime = -1", "costs.time: expected 0 to 1 h, found -1"),
+        ('[costs]\ntime = "soon"', "costs.time: expected a duration"),
+        ("[costs", "not valid TOML"),
+    ):
+        (tmp_path / "thine.toml").write_text(costs)
+        with pytest.raises(ScenarioError, match=rf"brokers.service.preset: .*thine.toml, {wrong}"):
+            load_scenario(tmp_path / "s.toml")
+
+
 @pytest.mark.parametrize(
     ("brokers", "mistake"),
     [
