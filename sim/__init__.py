@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from sim.experiments.export import export, write_graphml
     from sim.experiments.orphans import orphans
     from sim.experiments.run import RunFailed
+    from sim.plugins import register
     from sim.scenario.schema import json_schema
 
     __version__: str
@@ -57,6 +58,7 @@ _HOME = {
     "sim.experiments.export": ("export", "write_graphml"),
     "sim.experiments.orphans": ("orphans",),
     "sim.experiments.run": ("RunFailed",),
+    "sim.plugins": ("register",),
     "sim.scenario.schema": ("json_schema",),
 }
 """The public names that each module defines."""
@@ -93,6 +95,7 @@ __all__ = [
     "prepare_checkins",
     "prepare_events",
     "prepare_follows",
+    "register",
     "report",
     "reproduce",
     "results_folder",

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
-from sim.base.errors import BrokersimError, PluginError, ScenarioError, cut, unknown
+from sim.base.errors import BrokersimError, InputError, PluginError, ScenarioError, cut, unknown
 
 Found: TypeAlias = Any
 """What a plug-in of anybody's returns or holds, and what it is given: of any type, until promises have been checked."""
@@ -35,6 +35,47 @@ class Parameters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
+_registered: dict[tuple[str, str], type] = {}
+"""Classes of this process that no package offers, by group and name."""
+
+
+def register(group: str, name: str, kind: type) -> None:
+    """Let scenarios name a class of this process as a plug-in, without a package that offers it: in a notebook, for example.
+
+    Only this process knows the class, so that runs that use it are performed here, one at a time (`jobs=1`). A run's identity
+    follows the compiled code of the class and of what it names in its module: changed code means new runs. Registering a name
+    again replaces the class.
+
+    Args:
+        group: "geometry", "latency", "selection", "reconfiguration", "offloading", "workload", "faults" or "metric".
+        name: the `kind` by which scenarios name it, or the name of the metric; none that a package offers.
+        kind: the class, with nested `Parameters`, as described in docs/policies.md.
+
+    Raises:
+        InputError: where there is no such group, the name is taken, or the class has no Parameters.
+
+    Examples:
+        >>> from sim.policies.selection.fixed import StaticSelection
+        >>> class Mine(StaticSelection):
+        ...     pass
+        >>> sim.register("selection", "mine", Mine)
+        >>> scenario = sim.Scenario({**sim.example(), "selection": {"kind": "mine"}})
+        >>> sim.run(scenario, "results/registered").runs["variant"].unique().tolist()
+        ['ring', 'star']
+    """
+    if group not in GROUPS:
+        raise InputError(unknown("group of plug-ins", group, GROUPS))
+    if name in _entries(group):
+        raise InputError(f"{group} kind '{name}': {_entry(group, name)} has this name (allowed: any other)")
+    _registered[group, name] = with_parameters(kind, described(kind))
+    load.cache_clear()
+
+
+def is_registered(kind: type) -> bool:
+    """Whether a plug-in's class is known to this process alone."""
+    return kind in _registered.values()
+
+
 @cache
 def _entries(group: str) -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=f"brokersim.{group}")}
@@ -42,18 +83,24 @@ def _entries(group: str) -> dict[str, EntryPoint]:
 
 def names(group: str) -> list[str]:
     """The names known in a group (one of `GROUPS`), sorted."""
-    return sorted(_entries(group))
+    return sorted({*_entries(group), *(name for of, name in _registered if of == group)})
 
 
 @cache
 def load(group: str, name: str) -> Found:
     """Load the plug-in class of this name. Raises ScenarioError where it does not exist or is not a plug-in."""
-    if name not in (entries := _entries(group)):
-        raise ScenarioError(unknown(f"{group} kind", name, entries))
-    found = load_entry(group, name)
+    if (group, name) in _registered:
+        return _registered[group, name]
+    if name not in _entries(group):
+        raise ScenarioError(unknown(f"{group} kind", name, names(group)))
+    return with_parameters(load_entry(group, name), _entry(group, name))
+
+
+def with_parameters(found: Found, label: str) -> Found:
+    """A plug-in's class. Raises ScenarioError where it has no Parameters."""
     model = getattr(found, "Parameters", None)
     if not (isinstance(model, type) and issubclass(model, Parameters)):
-        raise ScenarioError(f"{_entry(group, name)} has no nested class Parameters(sim.plugins.Parameters)")
+        raise ScenarioError(f"{label} has no nested class Parameters(sim.plugins.Parameters)")
     return found
 
 

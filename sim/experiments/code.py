@@ -5,9 +5,14 @@ Other code, such as the command line and the pages, may change without changing 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import version as installed_version
 from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import NamedTuple, cast
+
+from pydantic import BaseModel
 
 from sim.base.imports import own_imports
 from sim.files.hashing import sha256_of
@@ -55,3 +60,63 @@ def _file(module: str) -> Path | None:
 @cache
 def _imports(file: Path) -> set[str]:
     return own_imports(file.read_text())
+
+
+class Foreign(NamedTuple):
+    """Code that this package's version does not cover: a hash of it, and the modules of this package that it imports."""
+
+    hash: str
+    imports: frozenset[str]
+
+
+def written_here(kind: type) -> Foreign:
+    """The compiled code of a class that is in no file, with all that it names in its module."""
+    left, seen = [cast("object", kind)], [cast("object", kind)]
+    parts, imports = list[str](), set[str]()
+    while left:
+        for part in _parts(left.pop(), kind.__module__):
+            if isinstance(part, str):
+                parts.append(part)
+            elif not any(part is each for each in seen):
+                seen.append(part)
+                left.append(part)
+                home = part.__name__ if isinstance(part, ModuleType) else getattr(part, "__module__", None)
+                if home and home.startswith(f"{PACKAGE.name}."):
+                    imports.add(home)
+    return Foreign(sha256_of("\n".join(parts).encode()), frozenset(imports))
+
+
+def _parts(thing: object, module: str) -> Iterator[object]:
+    """The text of a thing's code, and the things that it names; of what other modules define, the names alone."""
+    if isinstance(thing, FunctionType | type):
+        yield f"{thing.__module__}.{thing.__qualname__}"
+        if thing.__module__ == module:
+            yield from _code(thing) if isinstance(thing, FunctionType) else _members(thing)
+    elif isinstance(thing, ModuleType):
+        yield thing.__name__
+    else:
+        yield repr(sorted(map(repr, thing)) if isinstance(thing, set | frozenset) else thing)
+
+
+def _members(kind: type) -> Iterator[object]:
+    yield from kind.__bases__
+    fields = issubclass(kind, BaseModel)
+    if issubclass(kind, BaseModel):
+        yield str(kind.model_json_schema())
+    for name, value in vars(kind).items():
+        inner = getattr(value, "__func__", getattr(value, "fget", value))
+        if isinstance(inner, FunctionType) or not (fields or name.startswith("__")):
+            yield name
+            yield inner
+
+
+def _code(function: FunctionType) -> Iterator[object]:
+    yield repr(function.__defaults__)
+    left = [function.__code__]
+    while left:
+        code = left.pop()
+        yield code.co_code.hex()
+        left += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+        yield from (constant for constant in code.co_consts if not isinstance(constant, CodeType))
+        yield from code.co_names
+        yield from (function.__globals__[name] for name in code.co_names if name in function.__globals__)

@@ -8,21 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from sim import plugins
 from sim.base.imports import own_imports
-from sim.experiments.code import digest, version
+from sim.experiments.code import Foreign, digest, version, written_here
 from sim.files.hashing import sha256_of
 from sim.scenario.experiment import Experiment
 from sim.scenario.model import Scenario
-
-
-class Foreign(NamedTuple):
-    """Code that this package's version does not cover: the hash of its files, and what they import of this package."""
-
-    hash: str
-    imports: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -67,11 +59,11 @@ def plan(experiment: Experiment, workload_hashes: Mapping[Path, str]) -> list[Ru
 def _identity(scenario: Scenario, workload_hash: str, texts: dict[int, str], foreign: Callable[[str], Foreign]) -> str:
     """The text that identifies a scenario's runs; `texts` is the cache of `Scenario.identity_text`."""
     modules, sources = set(), {}
-    for name, module in _plugins(scenario):
-        if module.startswith("sim."):
-            modules.add(module)
+    for name, kind in plugins_of(scenario):
+        if plugins.are_ours(kind):
+            modules.add(kind.__module__)
         else:
-            source = foreign(module)
+            source = written_here(kind) if plugins.is_registered(kind) else foreign(kind.__module__)
             modules |= source.imports
             sources[name] = source.hash
     code = {"workload": workload_hash, "version": version(*sorted(modules)), "plugins": sources}
@@ -82,8 +74,8 @@ def _hash(identity: str, replication: int) -> str:
     return sha256_of(f"{replication} {identity}")[:32]
 
 
-def _plugins(scenario: Scenario) -> Iterator[tuple[str, str]]:
-    """The name and the module of each plug-in that a scenario takes."""
+def plugins_of(scenario: Scenario) -> Iterator[tuple[str, type]]:
+    """The group with the name, and the class, of each plug-in that a scenario takes."""
     kinds = [
         ("workload", scenario.workload.kind),
         ("geometry", scenario.network.geometry.kind),
@@ -96,7 +88,7 @@ def _plugins(scenario: Scenario) -> Iterator[tuple[str, str]]:
     ]
     for group, kind in kinds:
         if kind in plugins.names(group):
-            yield f"{group}:{kind}", plugins.load(group, kind).__module__
+            yield f"{group}:{kind}", plugins.load(group, kind)
 
 
 def _foreign(module: str) -> Foreign:

@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from sim.base.errors import BrokersimError, ScenarioError, WorkloadError
+from sim import plugins
+from sim.base.errors import BrokersimError, InputError, ScenarioError, WorkloadError
 from sim.base.naming import Raw
 from sim.experiments import engines
 from sim.experiments.index import Index
 from sim.experiments.options import RunOptions
 from sim.experiments.outcomes import Failure, Progress, clock
-from sim.experiments.plan import RunSpec
+from sim.experiments.plan import RunSpec, plugins_of
 from sim.experiments.question import Question
 from sim.experiments.results import Results
 from sim.experiments.rounds import Conclusion, rounds
@@ -50,6 +51,8 @@ def run_experiment(
     """
     if not _several(experiment):
         options = replace(options, jobs=1)
+    if options.chosen != "in-process":
+        _check_that_others_know(experiment)
     bases = {folder: load_workload(folder) for folder in prepared_folders(experiment)}
     with naming(experiment):
         for scenario in experiment.scenarios:
@@ -64,6 +67,16 @@ def run_experiment(
             ended = work.do(rounds(experiment, hashes, work.index), engine, progress, on_failure)
         more = {**_found(ended), "further": work.further(ended.specs)}
         return store.finish(ended.experiment, ended.specs, work.failed, timing, ended.notes, **more).loaded()
+
+
+def _check_that_others_know(experiment: Experiment) -> None:
+    """Raise InputError where other processes than this one do not know a plug-in."""
+    for scenario in experiment.scenarios:
+        for name, kind in plugins_of(scenario):
+            if plugins.is_registered(kind):
+                raise InputError(
+                    f"{name} is registered in this process, and no other knows it (allowed: jobs=1, no cluster)"
+                )
 
 
 @dataclass
