@@ -68,6 +68,7 @@ class Simulation:
         scenario = experiment.variants[name]
         table = scenario.network.model_copy(update={"data_plane": "events"})
         self._scenario = scenario.model_copy(update={"network": table})
+        self._name = f"variant {name}, replication {replication}"
         folder = prepared_folder(experiment, scenario)
         with naming(experiment):
             world = prepare_workload(self._scenario, replication, None if folder is None else load_workload(folder))
@@ -75,6 +76,9 @@ class Simulation:
         self._network.start()
         self._sites, _ = broker_sites(self._scenario, world)
         self._finished = False
+
+    def __repr__(self) -> str:
+        return f"<Simulation of {self._name}, at {format_duration(self.now)} of {format_duration(self.horizon)}>"
 
     @property
     def now(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -50,7 +50,7 @@ class Results:
     """A finished experiment on disk."""
 
     folder: Path
-    manifest: Manifest
+    manifest: Manifest = field(repr=False)
 
     @cached_property
     def runs(self) -> pd.DataFrame:
