@@ -55,7 +55,7 @@ class Figure:
     """One chart: `name` is its file name's stem, `section` that of the page, `spec` its Vega-Lite specification without a width.
 
     `width` is in pixels, None for all available width. `caption` may be "". `description` is the text for readers who cannot see
-    the chart.
+    the chart. `variant` is the only one that the chart shows, None where there are several.
     """
 
     name: str
@@ -65,6 +65,7 @@ class Figure:
     description: str
     spec: Raw
     width: int | None = None
+    variant: str | None = None
 
     def sized(self, width: int | None = None) -> Raw:
         """The specification with a width: "container" for a page, or pixels for a picture."""

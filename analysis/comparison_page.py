@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from analysis.charts import Figure, write_atomically
+from analysis.charts import Figure, colour_of, write_atomically
 from analysis.collection import Collection, changes
 from analysis.compared import PROBABILITIES, comparison_tables
-from analysis.comparison import headline_of, method
+from analysis.comparison import headline_of, method, variants_of
 from analysis.figures import intervals
 from analysis.headlines import headlines
 from analysis.page import render, section
@@ -33,10 +33,11 @@ def write_comparison(collection: Collection, path: Path, charts: Sequence[Figure
 
 def render_comparison(collection: Collection, charts: Sequence[Figure]) -> str:
     """The page as HTML; the same text for the same results."""
-    changed, said = changes(collection), headlines(collection)
+    changed, said, names = changes(collection), headlines(collection), variants_of(collection)
     return render(
         "comparison.html.jinja",
         list(charts),
+        picker=[{"name": name, "colour": colour_of(name, names)} for name in names],
         title=collection.manifest["title"],
         version=collection.manifest["version"],
         seals=collection.seals,

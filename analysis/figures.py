@@ -12,6 +12,7 @@ from analysis.charts import CHART_ROWS, Figure, axis_title, by_colour, by_dash, 
 from analysis.comparison import by_replication, compare, headline_of, label, texts, variants_of
 from analysis.formatting import number, scale, with_unit
 from analysis.load_maps import load_maps
+from analysis.stepped import overlays, trees_in_faults
 from analysis.tables import CONTROL_TRAFFIC, delay_distribution, failing, load_by_rank, over_time
 from analysis.trees import trees
 from sim.experiments.results import Results
@@ -26,7 +27,9 @@ def figures(results: Results) -> list[Figure]:
         *delays(results),
         *_load(results),
         *load_maps(results),
+        *overlays(results),
         *trees(results),
+        *trees_in_faults(results),
     ]
 
 

@@ -81,4 +81,5 @@ def _map(table: pd.DataFrame, column: str, variant: str, place: int, of: str) ->
         f"{captions[of]}; the {len(order)} {of}s with most to do, in the first replication. At most {value}: {which}, {at}.",
         f"{what} of {len(order)} {of}s over time; at most {value}, {which}, from {at}.",
         {**spec_of(chart), "height": 20 * len(order) + 10},
+        variant=variant or None,
     )

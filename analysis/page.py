@@ -15,6 +15,7 @@ import jinja2
 from markupsafe import Markup
 
 from analysis.charts import VEGA_LITE, Figure, script, vega
+from analysis.embedding import embedded
 from sim.base.escaping import printable
 from sim.base.naming import Raw
 
@@ -25,12 +26,12 @@ _SECTIONS: dict[str, Raw] = tomllib.loads(
 
 
 def render(template: str, charts: list[Figure], **values: Any) -> str:
-    """Render a template with values, charts and the scripts that draw them."""
+    """Render a template with values, charts and the scripts that draw them; `picker` has the variants (name, colour) to pick from."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("analysis"), autoescape=True, finalize=_shown, trim_blocks=True, lstrip_blocks=True
     )
     page = environment.get_template(template).render(
-        charts=[{"name": chart.name, "json": script(chart.sized())} for chart in charts], bundle=_bundle(), **values
+        charts=[{"name": chart.name, "json": script(embedded(chart))} for chart in charts], bundle=_bundle(), **values
     )
     return page.replace("<main>\n", f"{_contents(page)}<main>\n", 1)
 

@@ -72,9 +72,14 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None, poin
     if failed:
         runs = len(failed) + len(results.runs)
         notes = [f"{len(failed)} of {runs} runs failed and are missing below: {_listed(failed)}.", *notes]
+    variants = [
+        {"name": name, "colour": colour_of(name, names), "baseline": len(names) > 1 and name == baseline_of(results)}
+        for name in names
+    ]
     return render(
         "report.html.jinja",
         list(charts),
+        picker=variants,
         title=manifest["title"],
         version=manifest["version"],
         seals=[manifest["seal"]] if "seal" in manifest else [],
@@ -82,18 +87,12 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None, poin
         sweep=_sweep(results, number_, charts),
         notes=notes,
         explanation=_explanation(baseline_of(results), len(names), replications),
-        variants=[
-            {
-                "name": name,
-                "colour": colour_of(name, names),
-                "baseline": len(names) > 1 and name == baseline_of(results),
-            }
-            for name in names
-        ],
+        variants=variants,
         headline=[_row(row, replications) for row in compare(one, headline)],
         further=[_row(row, replications) for row in compare(one, further)],
         sections=list(_sections(charts)),
         faults=fault_tables(one),
+        failing=section("failing", charts),
         hottest=[(name, table) for name in names for table in hottest(one, name)],
         experiment=list(_experiment(results, number_)),
         workload=list(_workload(workload)),
@@ -197,7 +196,7 @@ def _without_interval(value: Interval, replications: int, space: str = "") -> st
 
 
 def _sections(charts: Sequence[Figure]) -> Iterator[Raw]:
-    for name in ("intervals", "time", "delay", "load", "hot", "tree"):
+    for name in ("intervals", "time", "delay", "load", "hot", "overlay", "tree"):
         shown = section(name, charts)
         if shown["figures"]:
             yield shown

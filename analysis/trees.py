@@ -71,7 +71,7 @@ def _tree(results: Results, variant: str) -> list[Figure]:
         ticks = alt.Chart(places.sample(min(len(places), MOST_NODES), random_state=0))
         layers.insert(0, ticks.mark_point(filled=True, size=8, color="#777777", opacity=1).encode(x=x, y=y))
     if layout.name == "ring":
-        circle = pd.DataFrame(dict(zip("xy", _on_ring(np.linspace(0, 1, 181)), strict=True))).assign(step=range(181))
+        circle = pd.DataFrame(dict(zip("xy", on_ring(np.linspace(0, 1, 181)), strict=True))).assign(step=range(181))
         layers.insert(0, alt.Chart(circle).mark_line(color="#bbbbbb", strokeWidth=1).encode(x=x, y=y, order="step:Q"))
     subscribers, relays = int(whole["subscribes"].sum()), int((whole["role"] == "relay").sum())
     topic = str(whole["topic_name"].iloc[0])
@@ -93,6 +93,7 @@ def _tree(results: Results, variant: str) -> list[Figure]:
             f"The busiest topic's tree under {variant}, {on}. {caption}",
             {**spec, "height": 340},
             width=340,
+            variant=variant,
         )
     ]
 
@@ -100,22 +101,22 @@ def _tree(results: Results, variant: str) -> list[Figure]:
 def _layout(tree: pd.DataFrame, brokers: pd.DataFrame) -> _Layout:
     """Lay out on the ring if there is one, else on the map if brokers have distinct positions, else in layers."""
     if brokers["position"].notna().all():
-        return _Layout("ring", _on_ring(tree["position"].to_numpy()), _on_ring(brokers["position"].to_numpy()))
+        return _Layout("ring", on_ring(tree["position"].to_numpy()), on_ring(brokers["position"].to_numpy()))
     places = brokers[["longitude", "latitude"]]
     if places.notna().all(axis=None) and len(places.drop_duplicates()) > 1:
-        x, y = _on_map(places)
+        x, y = on_map(places)
         order = brokers.index.get_indexer(pd.Index(tree["broker"]))
         return _Layout("map", (x[order], y[order]), (x, y))
     return _Layout("layers", _in_layers(tree), None)
 
 
-def _on_ring(position: NDArray[np.float64]) -> Points:
+def on_ring(position: NDArray[np.float64]) -> Points:
     """Places on the unit circle, clockwise from the top."""
     angle = 2 * np.pi * position
     return np.sin(angle).round(4), np.cos(angle).round(4)
 
 
-def _on_map(places: pd.DataFrame) -> Points:
+def on_map(places: pd.DataFrame) -> Points:
     """Longitude and latitude, true to scale at the middle latitude, as large as the square allows."""
     longitude, latitude = places["longitude"].to_numpy(), places["latitude"].to_numpy()
     middle = (latitude.min() + latitude.max()) / 2

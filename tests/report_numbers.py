@@ -27,7 +27,7 @@ class Page(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in {"meta", "br", "img"}:
+        if tag in {"meta", "br", "img", "input"}:
             return
         self.open.append(tag)
         if tag == "table":

@@ -43,7 +43,7 @@ def mean_map(
         caption += f" Least at {at}: " if METRICS[metric].better == "lower" else f" Largest at {at}: "
         caption += f"{with_unit(number(table['mean'][best].iloc[0] / factor), unit)}."
     return _figure(
-        f"heat-{metric}-{number_}-{slug(variant)}", f"{label(metric)}: {variant}", caption, chart, up, across
+        f"heat-{metric}-{number_}-{slug(variant)}", f"{label(metric)}: {variant}", variant, caption, chart, up, across
     )
 
 
@@ -67,7 +67,7 @@ def difference_map(
     sense = {"lower": "Blue is better.", "higher": "Blue is better.", "neutral": ""}[METRICS[metric].better]
     caption = f"Paired differences to {baseline} in %. {sense}".rstrip()
     name = f"heat-{metric}-{number_}-{slug(variant)}-difference"
-    return _figure(name, f"{label(metric)}: {variant} against {baseline}", caption, chart, up, across)
+    return _figure(name, f"{label(metric)}: {variant} against {baseline}", variant, caption, chart, up, across)
 
 
 def fits(across: Axis, up: Axis) -> bool:
@@ -129,7 +129,10 @@ def _best(means: pd.Series, metric: Metric) -> NDArray[np.bool_]:
     return found
 
 
-def _figure(name: str, title: str, caption: str, chart: alt.TopLevelMixin, up: Axis, across: Axis) -> Figure:
+def _figure(
+    name: str, title: str, variant: str, caption: str, chart: alt.TopLevelMixin, up: Axis, across: Axis
+) -> Figure:
     description = f"{title}, by {across.name} and {up.name}. {caption}".rstrip()
     height = min(420, max(140, 34 * len(up.values)))
-    return Figure(name, "heat", title, caption.strip(), description, {**spec_of(chart), "height": height})
+    spec = {**spec_of(chart), "height": height}
+    return Figure(name, "heat", title, caption.strip(), description, spec, variant=variant)

@@ -115,4 +115,5 @@ def bars(indices: pd.DataFrame, metric: str, variant: str, place: int) -> Figure
         "",
         f"Sobol indices of {label(metric)} under {variant}. {texts}.",
         {**spec_of(chart), "height": 34 * len(keys) + 10},
+        variant=variant,
     )

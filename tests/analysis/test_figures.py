@@ -131,7 +131,7 @@ def test_a_long_name_of_a_variant_still_makes_a_file_name(tmp_path: Path) -> Non
 )
 def test_every_chart_stays_below_the_limit_of_rows(case: dict[str, Any], tmp_path: Path) -> None:
     charts = figures(load_results(write_results(tmp_path, **{"replications": 2, **case})))
-    assert {chart.section for chart in charts} == {"intervals", "time", "delay", "load", "hot", "tree"}
+    assert {chart.section for chart in charts} == {"intervals", "time", "delay", "load", "hot", "overlay", "tree"}
     assert max(data_rows(chart.spec) for chart in charts) <= 5000
 
 
@@ -171,5 +171,5 @@ def test_a_tree_is_drawn_where_its_brokers_have_places(
 
 def test_a_map_is_true_to_scale(tmp_path: Path) -> None:
     """East-west distances shrink by the cosine of the latitude."""
-    x, y = trees._on_map(pd.DataFrame({"longitude": [0.0, 10.0, 0.0], "latitude": [59.0, 61.0, 60.0]}))
+    x, y = trees.on_map(pd.DataFrame({"longitude": [0.0, 10.0, 0.0], "latitude": [59.0, 61.0, 60.0]}))
     assert (x[1] - x[0]) / (y[1] - y[0]) == pytest.approx(10 * 0.5 / 2, rel=1e-3)

@@ -13,6 +13,7 @@ import pytest
 import sim
 from analysis.recovery import absences, effects, fault_tables
 from analysis.report import render_report
+from analysis.stepped import trees_in_faults
 from sim.metrics.declared import CAUSES
 
 
@@ -101,3 +102,29 @@ def test_nothing_is_told_where_nothing_fails(tmp_path: Path) -> None:
     results = sim.run({**SCENARIO, "faults": [], "replications": 1}, tmp_path / "results")
     assert fault_tables(results) == []
     assert 'id="faults"' not in render_report(results)
+
+
+def test_the_tree_is_shown_before_during_and_after_a_fault(tmp_path: Path) -> None:
+    ring = {"geometry": {"kind": "chord"}, "healing": {"period": "10s"}}
+    changes = {
+        "replications": 1,
+        "network": {"brokers": 6, "data_plane": "events", **ring},
+        "faults": SCENARIO["faults"][:1],
+    }
+    results = sim.run({**SCENARIO, **changes}, tmp_path / "results")
+    (chart,) = trees_in_faults(results)
+    texts = next(param["value"] for param in chart.spec["params"] if param["name"] == "texts")
+    assert texts == [
+        "20 min: nothing fails",
+        "21 min: crash 3",
+        "30 min: crash 3",
+        "31 min: after all of them",
+        "1 h: after all of them",
+    ]
+    rows = [row for data in chart.spec["datasets"].values() for row in data]
+    roles = [row["role"] for row in rows if row.get("broker") == 3]
+    assert roles[1:3] == ["down", "down"]
+    assert "down" not in [*roles[:1], *roles[3:]]
+    edges = [sum("x2" in row and row["step"] == step for row in rows) for step in range(5)]
+    assert edges[0] > edges[2] > 0
+    assert all(row["load"] > 0 for row in rows if row.get("role") == "root")

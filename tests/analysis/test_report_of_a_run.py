@@ -92,6 +92,7 @@ def test_every_section_has_its_charts(results: Results) -> None:
         "delay": 1,
         "load": 1,
         "hot": 2,
+        "overlay": 2,
         "tree": 2,
     }
     page = render_report(results, charts)
