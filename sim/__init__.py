@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sim.api.beginning import copy_scenario, list_scenarios, new_scenario
+    from sim.api.brokers import calibrate, validate_against
     from sim.api.comparisons import best, check_exports, compare
     from sim.api.diagnosis import doctor
     from sim.api.pages import demo, report, reproduce
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "sim.api.beginning": ("copy_scenario", "list_scenarios", "new_scenario"),
+    "sim.api.brokers": ("calibrate", "validate_against"),
     "sim.api.comparisons": ("best", "check_exports", "compare"),
     "sim.api.pages": ("demo", "report", "reproduce"),
     "sim.api.diagnosis": ("doctor",),
@@ -72,6 +74,7 @@ __all__ = [
     "SparkOptions",
     "TimeSpan",
     "best",
+    "calibrate",
     "capacity",
     "check_exports",
     "compare",
@@ -105,6 +108,7 @@ __all__ = [
     "solve_overlay",
     "solve_reconfiguration",
     "tune",
+    "validate_against",
     "write_graphml",
 ]
 

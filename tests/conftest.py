@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from commands import status_of
 from hypothesis import Phase, settings
 from hypothesis.internal.conjecture import engine, providers
 from reader import Reader
@@ -35,6 +36,19 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
     Meanwhile, others compile the kernels that the demo and the pages need; those on Spark need few.
     """
     items.sort(key=lambda item: 2 if "spark" not in item.fixturenames else 1 if "reader" in item.fixturenames else 0)
+
+
+@pytest.fixture
+def brokersim(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command in an empty folder, `tmp_path`; gives its exit status, standard output and standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        return status_of(*arguments), *capsys.readouterr()
+
+    return command
 
 
 @pytest.fixture(scope="session")

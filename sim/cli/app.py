@@ -17,6 +17,7 @@ from sim.base.errors import InputError
 from sim.cli import (
     beginning,
     best,
+    calibrate,
     capacity,
     compare,
     demo,
@@ -33,6 +34,7 @@ from sim.cli import (
     solve_overlay,
     solve_reconfiguration,
     tune,
+    validate_against,
 )
 from sim.cli.options import option
 from sim.cli.terminal import listing, printable_streams, printable_traceback
@@ -114,6 +116,8 @@ app.command()(prune.prune)
 app.add_typer(solve, name="solve")
 app.command()(tune.tune)
 app.command()(capacity.capacity)
+app.command()(calibrate.calibrate)
+app.command()(validate_against.validate_against)
 app.command(cls=listing("Papers", reproduce.papers))(reproduce.reproduce)
 app.command()(scenario.validate)
 app.command()(scenario.schema)

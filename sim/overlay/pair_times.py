@@ -89,7 +89,7 @@ class PairTimes:
     def __getitem__(self, pair: Any) -> Any:
         here, there = pair if isinstance(pair, tuple) else (pair, np.arange(len(self)))
         pairs = np.broadcast_arrays(np.asarray(here, np.int64), np.asarray(there, np.int64))
-        found = _times_between(self.record, *(np.ascontiguousarray(each).ravel() for each in pairs))
+        found = _times_between(self.record, *(np.array(each).ravel() for each in pairs))
         return found.reshape(pairs[0].shape)[()]
 
     def __iter__(self) -> Iterator[NDArray[np.float64]]:

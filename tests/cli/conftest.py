@@ -8,21 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import status_of
-
-
-@pytest.fixture
-def brokersim(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
-    """Runs a command in an empty folder, `tmp_path`; gives its exit status, standard output and standard error."""
-    monkeypatch.chdir(tmp_path)
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        return status_of(*arguments), *capsys.readouterr()
-
-    return command
-
 
 OF_ALL = ("costs", "event rates", "expected")
 """How messages begin that are of a whole problem and of none of its keys."""
