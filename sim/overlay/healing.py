@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,36 @@ class Healing(Protocol):
         Nodes that cannot be routed around stay as they are: they are not in `Repair.around`, which is a subset of `down`. Without
         a live node nothing changes.
         """
+
+    def routes_from(self, topic: int, node: int) -> NDArray[np.int32]:
+        """The node before each one (n) on the present route for a topic from a node that is not routed around.
+
+        -1 for the node itself, and where there is no route; a route may still pass through nodes that are routed around.
+        """
+
+
+class Detour(NamedTuple):
+    """The routes from a node to others as a tree, and at which positions (k) nodes wait, as no route leads there now.
+
+    These are children of the node, without a link to it.
+    """
+
+    tree: TopicTree
+    waits: NDArray[np.bool_]
+
+
+def detour(before: NDArray[np.int32], node: int, to: Sequence[int], around: NDArray[np.bool_]) -> Detour:
+    """The present routes from a node to others, with `before` from `Healing.routes_from`; `around` (n): what is routed around."""
+    before, wanted, waiting = before.copy(), np.zeros(around.size, np.bool_), np.zeros(around.size, np.bool_)
+    wanted[list(to)] = True
+    for other in to:
+        here = other
+        while here >= 0 and here != node and not around[here]:
+            here = int(before[here])
+        waiting[other] = here != node
+    before[waiting] = node
+    tree = TopicTree(*compact_tree(mark_routes(wanted, before, node), before, node))
+    return Detour(tree, waiting[tree.nodes])
 
 
 def rejoining(nodes: int, back: int) -> int:
@@ -91,6 +122,10 @@ class HealingTrees(RendezvousTrees):
             messages += 2 * edges_not_in(self._counts[topic], parents[0], counts, parents[1])
             self._counts[topic] = counts
         return Repair(around, messages)
+
+    def routes_from(self, topic: int, node: int) -> NDArray[np.int32]:
+        """By the rule of routes, which is the same for all topics; not stored, as it is rarely asked for."""
+        return self.last_hops(node)
 
     def uplink(self, topic: int, source: int) -> NDArray[np.int32]:
         """The route to the root; from a node that is routed around, where publications wait until it is back, directly."""

@@ -193,6 +193,12 @@ class HealingSourceTrees(SourceTrees):
         vars(self).pop("_adjacency", None)
         return Repair(self.around, self.route_around(self.around, failed, back))
 
+    def routes_from(self, topic: int, node: int) -> NDArray[np.int32]:
+        """The paths from the node."""
+        before = self.parents(topic, node).copy()
+        before[node] = -1
+        return before
+
     def grown(self, topic: int, root: int) -> TopicTree:
         """The tree from the root; empty from one that is routed around, where publications don't set out."""
         return EMPTY_TREE if self.around[root] else super().grown(topic, root)

@@ -522,7 +522,7 @@ def expected(case: Case) -> oracle.Network:
     run = expected_setting(case), expected_world(case)
     if case.delivery:
         failing = expected_faults(case) if case.faults else faults_oracle.Faults([])
-        return guarantees_oracle.Network(*run, failing, expected_delivery(case), moments)
+        return guarantees_oracle.Network(*run, failing, expected_delivery(case), moments, expected_healing(case))
     if case.faults:
         return faults_oracle.Network(*run, expected_faults(case), moments, expected_healing(case))
     return oracle.Network(*run, moments)

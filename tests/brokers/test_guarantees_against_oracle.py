@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.faults import CRASH, RESTART
 from oracles.guarantees import Network
 from test_against_oracle import Case, compare, random_delivery, reproducible
-from test_faults_against_oracle import faulted
+from test_faults_against_oracle import faulted, healed, outcome
 
 
 @st.composite
 def guaranteed(draw: st.DrawFn, **fixed: Any) -> Case:
-    """Any case in which something may fail and nothing is flooded, with a guarantee."""
-    case: Case = draw(faulted(**fixed))
+    """Any case in which something may fail and heal, and nothing is flooded, with a guarantee."""
+    case: Case = draw(faulted(heals=True, **fixed))
     rng = random.Random(f"delivery {case.seed}")
     case.dissemination, case.hops, case.delivery = "tree", None, random_delivery(rng)
     return case
@@ -47,4 +49,50 @@ OFTEN = (
     "sent again after a restart",
     "expired",
 )
-RARELY = "copies lost, link", "acknowledgements lost by a link", "crashed", "joining"
+RARELY = "copies lost, link", "acknowledgements lost by a link", "crashed", "joining", "detours up", "detours down"
+
+
+TRIANGLE = [(0, 1, 1.0), (0, 2, 1.0), (1, 3, 1.5), (2, 3, 1.5), (0, 4, 1.0)]
+KEEPS = {
+    "guarantee": "at-least-once",
+    "timeout": 4.0,
+    "backoff": 1.0,
+    "longest": 4.0,
+    "attempts": None,
+    "store": "persistent",
+}
+
+
+def dead_for_good(geometry: str, publications: list[Any], others: tuple[int, ...], **more: Any) -> Case:
+    """Broker 0 crashes at 1.2 for good, and is routed around from the check at 2 on."""
+    case = healed(geometry, publications, others, delivery=KEEPS, **more)
+    return replace(case, faults={**case.faults, "rows": [(1.2, CRASH, 0, -1, 0.0)]})
+
+
+def test_what_is_sent_again_goes_round_a_broker_that_is_dead_for_good() -> None:
+    """A triangle with a tail: 1–0–2, 1–3–2 is slower, and 4 is behind 0.
+
+    What is published at 1 comes to 0 at 2, in vain, and is sent again from 1 at 5: over 3 to 2, where it is at 8. To 4 there is no
+    way: the copy waits at 1.
+    """
+    truth, found = outcome(dead_for_good("graph", [(1.0, 0, 0, 1)], (1, 2, 4), links=TRIANGLE))
+    assert truth.delivered == {(0, 1): 1.0, (0, 2): 8.0}
+    assert (found["lost"], found["in_flight"]) == (0, 1)
+    assert found["retransmissions"] == 2
+
+
+def test_what_waits_for_a_way_goes_on_once_there_is_one() -> None:
+    """The same with 0 up again at 10: 1 looks for a way to 4 at 5, 9 and 13, and finds the one over 0."""
+    case = dead_for_good("graph", [(1.0, 0, 0, 1)], (1, 4), links=TRIANGLE)
+    truth, found = outcome(
+        replace(case, faults={**case.faults, "rows": [(1.2, CRASH, 0, -1, 0.0), (10.0, RESTART, 0, -1, 0.0)]})
+    )
+    assert truth.delivered == {(0, 1): 1.0, (0, 4): 15.0}
+    assert found["retransmissions"] == 2
+
+
+def test_what_is_on_its_way_up_goes_to_the_present_root() -> None:
+    """A star whose hub, 0, is dead when the publication comes to it: 1, where it was published, is the hub when it sends it again."""
+    truth, found = outcome(dead_for_good("star", [(1.0, 0, 0, 1)], (2, 3)))
+    assert truth.delivered == {(0, 2): 6.0, (0, 3): 6.0}
+    assert (found["lost"], found["retransmissions"]) == (0, 0)

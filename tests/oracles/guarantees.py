@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
+from typing import Any
 
 from oracles import faults
-from oracles.faults import Faults
+from oracles.faults import Faults, Healing
 from oracles.network import AGAIN, ARRIVALS, Hop, Setting, World
+from oracles.overlays import TopicConnected
 
 ACKNOWLEDGED = "acknowledged"
+DETOUR = 2**16  # copies on detours are known by as many attempts more
+# Any: fields of several types.
+ANEW: dict[str, Any] = {"times": 0, "copies": 0, "timed": False, "handled": False, "done": None, "remembered": False}
+ANEW["waits"] = False
 
 
 @dataclass
@@ -41,23 +48,36 @@ class Kept:
     place: int | None = None
     node: int | None = None
     parents: dict[int, int | None] | None = None
+    final: bool = False  # the end of the way up
+    detour: int = 0  # how many times a sender has gone round a broker for this, or for what it came of
+    whose: set[int] | None = None  # on a detour below the root: the brokers that it is for
+    above: int = 0  # hops from the root to where the detour's tree starts
+    waits: bool = False  # there is no way to the broker
     times: int = 0  # that it has been sent
     copies: int = 0  # on links and at brokers
     timed: bool = False
     handled: bool = False
     done: str | None = None  # why it is not kept any more
     remembered: bool = False
+    turned: bool = False  # it has gone another way
 
 
 class Network(faults.Network):
     """Runs at once."""
 
     def __init__(
-        self, setting: Setting, world: World, faults: Faults, delivery: Delivery, moments: Iterable[float] = ()
+        self,
+        setting: Setting,
+        world: World,
+        faults: Faults,
+        delivery: Delivery,
+        moments: Iterable[float] = (),
+        healing: Healing | None = None,
     ) -> None:
         self.delivery = delivery
         self.kept: list[Kept] = []  # all ever
-        super().__init__(setting, world, faults, moments)
+        self.up_again: list[int] = []  # brokers that send what they keep once all has failed or healed that does so now
+        super().__init__(setting, world, faults, moments, healing)
 
     def crash(self, broker: int) -> None:
         super().crash(broker)
@@ -66,11 +86,24 @@ class Network(faults.Network):
                 self.end(kept, "crashed")
 
     def restart(self, broker: int) -> None:
-        for kept in self.kept_by(broker):
-            if not kept.timed:
-                self.seen["sent again after a restart"] += 1
-                self.send_again(kept)
         super().restart(broker)
+        self.up_again.append(broker)
+
+    def fail(self) -> None:
+        super().fail()
+        self.resume()
+
+    def open(self) -> None:
+        super().open()
+        self.resume()
+
+    def resume(self) -> None:
+        up_again, self.up_again = self.up_again, []
+        for broker in up_again:
+            for kept in self.kept_by(broker) if broker not in self.fell else ():
+                if not kept.timed:
+                    self.seen["sent again after a restart"] += 1
+                    self.send_again(kept)
 
     def kept_by(self, broker: int) -> list[Kept]:
         return [kept for kept in self.kept if kept.sender == broker and kept.done is None]
@@ -85,8 +118,11 @@ class Network(faults.Network):
             super().publish(number)
             return
         node = self.setting.node_of[broker]
-        self.origin[number] = [self.broker_at[n] for n in self.setting.overlay.route(node, self.root(topic, node))]
-        self.keep(Kept(number, None, broker, place=0))
+        self.origin[number] = self.way_up(topic, node)
+        self.keep(Kept(number, None, broker, place=0, final=len(self.origin[number]) == 1))
+
+    def way_up(self, topic: int, node: int) -> list[int]:
+        return [self.broker_at[n] for n in self.setting.overlay.route(node, self.root(topic, node))]
 
     def forward(self, number: int, parents: dict[int, int | None], node: int) -> None:
         for child in sorted(n for n, above in parents.items() if above == node):
@@ -94,29 +130,36 @@ class Network(faults.Network):
             self.keep(Kept(number, here, there, node=child, parents=parents))
 
     def keep(self, kept: Kept) -> None:
+        self.begin_to_keep(kept)
+        self.send_copy(kept)
+
+    def begin_to_keep(self, kept: Kept) -> None:
         self.kept.append(kept)
         self.travelling[kept.number] += 1
-        self.send_copy(kept)
 
     def send_copy(self, kept: Kept) -> None:
         """Once more; then wait for the acknowledgement, if that has not come yet."""
-        before = kept.times
+        before = kept.times + DETOUR * kept.detour
         kept.times += 1
         kept.copies += 1
         lost = partial(self.lose_kept, kept)
         if kept.sender is not None:
-            due = kept.node is not None and self.on_tree(kept.number, kept.broker)
+            due = kept.node is not None and self.is_for(kept, kept.broker)
             kind = "uplink" if kept.node is None else "tree"
-            hop = Hop(kept.number, kept.sender, kept.broker, kind, self.now, due, again=before > 0)
+            passes_on = not (kept.final or due)
+            hop = Hop(kept.number, kept.sender, kept.broker, kind, self.now, due, again=before > 0, passes_on=passes_on)
             self.hops.append(hop)
             self.transmit(kept.number, kept.sender, kept.broker, partial(self.come, kept, before, hop), lost, before)
         elif kept.broker not in self.fell:
             self.come(kept, before, None)
         else:
             lost("crashed")
+        self.start_to_wait(kept)
+
+    def start_to_wait(self, kept: Kept) -> None:
         if kept.done is None:
             kept.timed = True
-            self.at(self.now + self.wait(before), ARRIVALS, partial(self.time_out, kept))
+            self.at(self.now + self.wait(kept.times - 1), ARRIVALS, partial(self.time_out, kept))
 
     def wait(self, before: int) -> float:
         wait = self.delivery.timeout
@@ -132,8 +175,104 @@ class Network(faults.Network):
     def send_again(self, kept: Kept) -> None:
         if kept.times == self.delivery.attempts:
             self.end(kept, "expired")
-        else:
+        elif kept.sender is None or kept.handled or not (kept.waits or kept.broker in self.around):
             self.send_copy(kept)
+        elif kept.parents is None:
+            self.climb_round(kept)
+        else:
+            self.go_round(kept)
+
+    # -- around brokers that the overlay routes around
+
+    def climb_round(self, kept: Kept) -> None:
+        """The sender takes the present way up."""
+        number, here, path = kept.number, kept.sender, self.origin[kept.number]
+        assert here is not None
+        assert kept.place is not None
+        way = self.way_up(self.world.publications[number][1], self.setting.node_of[here])[1:]
+        if way[:1] == [kept.broker]:
+            self.send_copy(kept)
+            return
+        self.seen["detours up"] += 1
+        self.first_way.setdefault(number, path)
+        self.origin[number] = [*path[: kept.place], *way]
+        if not way:
+            self.leave_root(number)
+            self.turn_away(kept)
+            return
+        new = Kept(number, here, way[0], place=kept.place, final=len(way) == 1, detour=kept.detour + 1)
+        self.begin_to_keep(new)
+        self.turn_away(kept)
+        self.send_copy(new)
+
+    def go_round(self, kept: Kept) -> None:
+        """The sender takes the present routes to all that are due at the broker or below; those without one wait."""
+        assert kept.parents is not None
+        assert kept.node is not None
+        assert kept.sender is not None
+        number, here = kept.number, self.setting.node_of[kept.sender]
+        below = [node for node in self.below(kept.parents, kept.node) if self.is_for(kept, self.broker_at[node])]
+        if not below:
+            self.send_copy(kept)
+            return
+        ways = {node: self.way_to(number, here, node) for node in below if self.broker_at[node] not in self.around}
+        ways = {node: way for node, way in ways.items() if not any(self.broker_at[n] in self.around for n in way)}
+        waiting = set(below) - ways.keys()
+        if kept.waits and not ways:
+            kept.times += 1
+            self.start_to_wait(kept)
+            return
+        self.seen["detours down"] += 1
+        self.seen["brokers that wait for a way"] += len(waiting)
+        parents: dict[int, int | None] = {here: None, **dict.fromkeys(waiting, here)}
+        for way in ways.values():
+            for above, there in pairwise(way):
+                assert parents.setdefault(there, above) == above
+        top = kept.above + self.depth_of(kept.parents, kept.node) - 1
+        new = [
+            Kept(
+                number,
+                kept.sender,
+                self.broker_at[node],
+                node=node,
+                parents=parents,
+                detour=kept.detour + 1,
+                whose={self.broker_at[node] for node in below},
+                above=top,
+                waits=node in waiting,
+            )
+            for node in sorted(node for node, above in parents.items() if above == here)
+        ]
+        for each in new:
+            self.begin_to_keep(each)
+        self.turn_away(kept)
+        for each in new:
+            if each.waits:
+                each.times += 1
+                self.start_to_wait(each)
+            else:
+                self.send_copy(each)
+
+    def way_to(self, number: int, here: int, there: int) -> list[int]:
+        """The present route; in an overlay of topics, over the topic's links as far as these lead, else directly."""
+        overlay, topic = self.setting.overlay, self.world.publications[number][1]
+        if not isinstance(overlay, TopicConnected):
+            return overlay.route(here, there)
+        parents, way = overlay.tree(here, self.members(topic)), [there]
+        while way[0] != here:
+            above = parents.get(way[0], here)
+            assert above is not None
+            way.insert(0, above)
+        return way
+
+    def turn_away(self, kept: Kept) -> None:
+        """It goes another way: the sender keeps it no longer, and whatever still comes of it is a duplicate."""
+        kept.handled = kept.turned = True
+        self.end(kept, "rerouted")
+
+    def is_for(self, kept: Kept, broker: int) -> bool:
+        """Whether this is by what the broker's users get it."""
+        return self.on_tree(kept.number, broker) and (kept.whose is None or broker in kept.whose)
 
     def end(self, kept: Kept, why: str) -> None:
         """The sender keeps it no longer."""
@@ -149,10 +288,9 @@ class Network(faults.Network):
             stage, work = 2, (0, 0 if self.delivery.once else self.users_there(kept), size)
         elif kept.parents is not None:
             copies = sum(above == kept.node for above in kept.parents.values())
-            stage, work = 1, (copies, self.users_below(number, broker), size)
+            stage, work = 1, (copies, self.users_below(number, broker) if self.is_for(kept, broker) else 0, size)
         else:
-            at_root = kept.place == len(self.origin[number]) - 1
-            stage, work = 0, self.work_of_root(number, broker) if at_root else (1, 0, size)
+            stage, work = 0, self.work_of_root(number, broker) if kept.final else (1, 0, size)
         handled = partial(self.handle, kept, before, self.now)
         if not self.offer(broker, number + before * AGAIN, stage, work, handled, partial(self.lose_kept, kept)):
             self.lose_kept(kept, "queue_full")
@@ -162,11 +300,11 @@ class Network(faults.Network):
     def users_there(self, kept: Kept) -> int:
         """The users whom the broker has served."""
         pair = kept.number, kept.broker
-        last = kept.parents is not None or kept.place == len(self.origin[kept.number]) - 1
-        return self.users_below(*pair) if last and pair in self.delivered else 0
+        last = kept.final if kept.parents is None else self.is_for(kept, kept.broker)
+        return self.users_below(*pair) if last and pair in self.delivered and not kept.turned else 0
 
     def handle(self, kept: Kept, before: int, came: float) -> None:
-        number, broker, path = kept.number, kept.broker, self.origin[kept.number]
+        number, broker = kept.number, kept.broker
         kept.copies -= 1
         if kept.handled:
             self.duplicates[number] += 1
@@ -175,16 +313,20 @@ class Network(faults.Network):
         else:
             kept.handled = True
             if kept.parents is not None:
-                if self.on_tree(number, broker):
-                    self.arrived[number, broker] = came
-                    self.deliver(number, broker)
                 assert kept.node is not None
-                self.forward(number, kept.parents, kept.node)
-            elif kept.place == len(path) - 1:
+                if self.is_for(kept, broker):
+                    self.arrived[number, broker] = came
+                    self.depth[number, broker] = kept.above + self.depth_of(kept.parents, kept.node)
+                    self.deliver(number, broker)
+                for child in sorted(n for n, above in kept.parents.items() if above == kept.node):
+                    self.keep(replace(kept, sender=broker, broker=self.broker_at[child], node=child, **ANEW))
+            elif kept.final:
                 self.leave_root(number)
             else:
                 assert kept.place is not None
-                self.keep(Kept(number, broker, path[kept.place + 1], place=kept.place + 1))
+                place, path = kept.place + 1, self.origin[number]
+                final = place == len(path) - 1
+                self.keep(Kept(number, broker, path[place], place=place, final=final, detour=kept.detour))
             kept.remembered = self.delivery.once and self.users_there(kept) > 0
             remembered = Counter(other.broker for other in self.kept if other.remembered)
             self.most_remembered = max([self.most_remembered, *remembered.values()])
@@ -238,7 +380,7 @@ class Network(faults.Network):
             assert kept.parents is not None
             assert kept.node is not None
             for below in self.below(kept.parents, kept.node):
-                if self.on_tree(kept.number, self.broker_at[below]):
+                if self.is_for(kept, self.broker_at[below]):
                     self.lost[kept.number, self.broker_at[below]] = kept.done
         kept.done, kept.remembered = "over", False
         self.gone(kept.number)

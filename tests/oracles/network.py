@@ -221,6 +221,7 @@ class Hop:
     subscribes: bool
     received: float | None = None
     again: bool = False  # it had been sent before
+    passes_on: bool | None = None  # whether the destination does nothing else with it, where that is known
 
 
 @dataclass
@@ -277,6 +278,7 @@ class Network:
             tuple[float, list[int], list[int]]
         ] = []  # time, subscriptions and users per broker from then on
         self.origin: dict[int, list[int]] = {}  # publication → brokers on its way up
+        self.first_way: dict[int, list[int]] = {}  # likewise, before it took another one
         self.rooted: dict[int, float] = {}
         self.became_due: dict[int, float] = {}
         self.audience: dict[int, dict[int, int]] = {}  # publication → who wants it when it leaves the root, and where
@@ -1184,7 +1186,7 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "tree_delay": mean(below_root),
         **network.of_users(since, until),
         "tree_hops": mean(network.depth[pair] for pair in by_tree),
-        "uplink_hops": mean(len(network.origin[n]) - 1 for n in network.rooted if n in kept),
+        "uplink_hops": mean(len(network.first_way.get(n, network.origin[n])) - 1 for n in network.rooted if n in kept),
         "notification_overhead": len(tree),
         "internal_overhead": sum(hop.subscribes for hop in tree),
         "external_overhead": sum(not hop.subscribes for hop in tree),
@@ -1256,6 +1258,8 @@ def load(network: Network, broker: int, since: float, until: float, warm_up: flo
     sent = [hop for hop in network.hops if hop.publication in kept and hop.source == broker]
 
     def relays(hop: Hop) -> bool:
+        if hop.passes_on is not None:
+            return hop.passes_on
         return hop.destination != network.origin[hop.publication][-1] if hop.kind == "uplink" else not hop.subscribes
 
     def left(job: Job) -> float:

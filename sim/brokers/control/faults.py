@@ -57,6 +57,7 @@ class FaultControl:
         self.steps: TreeSteps | None = None
         self._next = 0
         self._up_again: list[int] = []  # brokers that have yet to leave the trees that they were on
+        self._restarted: list[int] = []  # brokers that have yet to send again what they keep
         self._awaits = False  # the end of a transition
 
     def start(self) -> None:
@@ -84,6 +85,7 @@ class FaultControl:
         self._drains.go_on()
         if self.healing is not None:
             self.healing.faults(at_once=True)
+        self._send_again()
         return float(schedule.time[self._next]) if self._next < len(schedule.time) else None
 
     def _enact(self, action: int, target: int, other: int, value: float) -> None:
@@ -140,7 +142,7 @@ class FaultControl:
         self._outages.take_down(broker, False)
         self._brokers_changed()
         self._up_again.append(broker)
-        self._engine.restart(broker)
+        self._restarted.append(broker)
         self._courier.restart(broker)
 
     def _shut(self, broker: int) -> None:
@@ -158,6 +160,14 @@ class FaultControl:
             self._leave_trees()
         if self.healing is not None:
             self.healing.faults()
+        self._send_again()
+
+    def _send_again(self) -> None:
+        """Let brokers that are up again send what they keep, along the routes as they are now."""
+        restarted, self._restarted = self._restarted, []
+        for broker in restarted:
+            if not self._outages.down[broker]:
+                self._engine.restart(broker)
 
     def _look(self) -> None:
         if self.steps is not None:

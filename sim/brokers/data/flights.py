@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ class Flight:
 
     `identity` identifies it in keyed draws. For content, `new_users` are the users, by position, to whom the arrival is the
     delivery, and `duplicate_at_broker` is true where another copy was the broker's; otherwise they are empty. `lost` are the
-    positions to or at which a copy was lost, by cause.
+    positions to or at which a copy was lost, by cause, with it what is due beyond; `missed` likewise, without.
 
     If it is flooded, `copies` has the positions from and to of all messages in turn, and `senders` the position from which the
     first one came to each, -1 for none.
@@ -50,6 +51,7 @@ class Flight:
         "duplicate_at_broker",
         "identity",
         "lost",
+        "missed",
         "new_users",
         "number",
         "offloaded",
@@ -93,7 +95,7 @@ class Flight:
         self.offloaded: Offloaded | None = None
         self.new_users = _NONE
         self.duplicate_at_broker = _NOWHERE
-        self.lost = _NOTHING_LOST
+        self.lost = self.missed = _NOTHING_LOST
         # empty until it leaves the root, and shared by all flights, as many may wait in a queue
         self.brokers = _NO_INTS
         self.broker_array = _NONE
@@ -108,3 +110,9 @@ class Flight:
         if not self.lost:
             self.lost = {}
         self.lost.setdefault(cause, []).append(position)
+
+    def miss(self, cause: str, positions: Sequence[int]) -> None:
+        """What is due at these positions is lost."""
+        if not self.missed:
+            self.missed = {}
+        self.missed.setdefault(cause, []).extend(positions)

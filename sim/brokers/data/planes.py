@@ -20,11 +20,13 @@ from sim.brokers.data.engine import Engine
 from sim.brokers.data.events import EventEngine
 from sim.brokers.data.folded import FoldedEngine
 from sim.brokers.data.guaranteed import GuaranteedCarrier
+from sim.brokers.data.rerouted import ReroutingCarrier
 from sim.brokers.data.rules import FloodRule, TopicRule
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.transmission import UNLIMITED
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.subscriptions import Subscriptions
+from sim.overlay.healing import Healing
 from sim.workloads.format.workload import Workload
 
 Plane = Literal["auto", "events", "compiled", "folded"]
@@ -51,7 +53,9 @@ def engine_of(
         if plane == "folded":
             return FoldedEngine(*carried)
         by_topic = (FloodRule if fabric.overlay.floods else TopicRule)(*carried)
-        carrier = GuaranteedCarrier if guarantees else Carrier
+        carrier = Carrier
+        if guarantees:
+            carrier = ReroutingCarrier if isinstance(fabric.overlay, Healing) else GuaranteedCarrier
         return EventEngine(fabric, recorder, carrier(fabric, recorder, by_topic))
     if fabric.overlay.floods:
         raise ScenarioError('network.geometry: dissemination "flood" does not carry content (allowed: "tree")')

@@ -57,6 +57,10 @@ class Rule(ABC):
 
     # -- from the publisher to the root
 
+    def uplink(self, topic: int, broker: int) -> list[int]:
+        """The brokers on the present way from a broker to the root, both included."""
+        return self._uplinks.of(topic, broker).brokers
+
     def window(self, number: int) -> int:
         """The window in which a publication is published."""
         return int(self._recorder.windows(self._publications.time[number : number + 1])[0])
@@ -231,6 +235,8 @@ class TopicRule(Rule):
         for cause in _CAUSES:
             if cause in flight.lost:
                 yield cause, self.ahead(flight, flight.lost[cause])
+            if cause in flight.missed:
+                yield cause, np.bincount(flight.missed[cause], minlength=len(counted)) > 0
 
     def _count(self, flight: Flight, outcome: int, positions: NDArray[np.bool_]) -> None:
         due = flight.due_users[positions]

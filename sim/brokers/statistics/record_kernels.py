@@ -120,7 +120,7 @@ def count_messages(way: Way, statistics: Statistics) -> None:
     first = statistics.first_row[way.window]
     for i in range(len(way.copies) if flooded else way.brokers.size):
         above, below = (way.copies[i, 0], way.copies[i, 1]) if flooded else (way.parents[i], i)
-        if not flooded and (i == 0 or np.isnan(way.served[above])):
+        if not flooded and (above < 0 or np.isnan(way.served[above])):
             continue
         here, there, users = way.brokers[above], way.brokers[below], way.due_users[below]
         count[INTERNAL if users > 0 else EXTERNAL] += 1

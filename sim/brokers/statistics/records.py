@@ -41,10 +41,10 @@ class Way(NamedTuple):
     """The way of one publication: over the brokers `uplink`, of which it took the first `uplinks_sent` hops, and down a tree.
 
     The tree's arrays (as in TopicTree and Flight), `brokers` to `served`, are empty where no broker wants the topic or the root was
-    not reached (then `rooted` is NaN). `copies` (m, 2) are the positions from and to of the messages by which it was flooded, if it
-    was. `new_users` are the users, by position, to whom its arrival is the delivery: those due there, except for content, whose
-    copies may arrive one after the other; `duplicate_at_broker` is true where another copy was the broker's delivery, and empty
-    otherwise.
+    not reached (then `rooted` is NaN); `parents` is -1 also where copies came only on detours. `copies` (m, 2) are the positions
+    from and to of the messages by which it was flooded, if it was. `new_users` are the users, by position, to whom its arrival is
+    the delivery: those due there, except for content, whose copies may arrive one after the other; `duplicate_at_broker` is true
+    where another copy was the broker's delivery, and empty otherwise.
     """
 
     uplink: NDArray[np.int32]

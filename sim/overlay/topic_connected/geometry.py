@@ -184,6 +184,17 @@ class TopicConnected(PublisherTrees):
         self._around = down.copy()
         return Repair(self._around, self.adjust() if self.period is None else 0)
 
+    def routes_from(self, topic: int, node: int) -> NDArray[np.int32]:
+        """Over the topic's own links; directly to nodes that these do not lead to, as they no longer want the topic or are apart."""
+        self._keep_up()
+        before, joined = np.full(self.nodes, node, np.int32), self._joined[topic]
+        before[node] = -1
+        if joined.any():
+            entry = self._gateway(topic, node)
+            nodes, parents, _, _ = breadth_first_tree(node, entry, joined, self._first, self._neighbours)
+            before[nodes[1:]] = nodes[parents[1:]]
+        return before
+
     # -- publishing
 
     def _gateway(self, topic: int, node: int) -> int:

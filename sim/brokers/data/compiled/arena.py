@@ -7,14 +7,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.base.arrays import Items
+from sim.base.arrays import Item, Items
 from sim.base.compiled import kernel
 from sim.brokers.data.compiled.departures import Starts
 from sim.brokers.data.compiled.records import POSITION, SLOT, TALLY, VERSION
 from sim.brokers.data.compiled.state import LINKED, NONE, UPLINKED
+from sim.brokers.data.detours import Branch
 from sim.brokers.data.due import Due, DueByTopic
 from sim.brokers.data.routes import Uplinks
 from sim.brokers.fabric.fabric import Fabric
+from sim.brokers.statistics.receipts import Audience
 from sim.brokers.statistics.recorder import Recorder
 from sim.overlay.geometry import TopicTree
 from sim.overlay.pair_times import TimesRecord, time_between
@@ -66,10 +68,22 @@ class Current(NamedTuple):
     period: int
 
 
+class Diverted(NamedTuple):
+    """The positions of a detour, of the flight with this index and `number`, for its audience in its period."""
+
+    first: int
+    size: int
+    flight: int
+    number: int
+    brokers: NDArray[np.int32]
+    audience: Audience | None
+    period: int
+
+
 class Arena:
     """Slots, versions and positions, which are allocated and freed in blocks of powers of two.
 
-    `current` has the inputs of each version, `retired` are replaced versions that may still be in use.
+    `current` has the inputs of each version, `retired` are replaced versions that may still be in use. `diverted` are detours.
     """
 
     def __init__(self, fabric: Fabric, due: DueByTopic) -> None:
@@ -83,6 +97,7 @@ class Arena:
         self._free: dict[int, list[int]] = {}  # blocks, by their size
         self.current: dict[int, Current] = {}  # by version
         self.retired: list[int] = []
+        self.diverted: list[Diverted] = []
         self._free_versions: list[int] = []
         self._moves = 0  # of brokers
         self._slots: dict[tuple[int, int], int] = {}  # by topic and root
@@ -221,15 +236,43 @@ class Arena:
             delivered[:] = 0
             version["flights"] = 0
 
+    def divert(self, branch: Branch, users: dict[int, int], above: int, number: int, flight: Item) -> int:
+        """The first position of a detour of a flight (by its number), `above` hops below the root, with the due users by broker."""
+        first, size = self._take(len(branch.brokers)), len(branch.brokers)
+        made, brokers = self.positions[first : first + size], branch.brokers
+        due = np.array([users.get(broker, 0) for broker in brokers.tolist()], np.int32)
+        shape = Shape(branch.parents, branch.first_child, branch.depth + np.int32(above))
+        most, *_ = place_tree(made, first, brokers, due, shape, self._fabric.links.hops.record)
+        if self._numbers:
+            made["link"][1:] = self._link_numbers(brokers[branch.parents[1:]], brokers[1:])
+        self.most_children = max(self.most_children, most)
+        known = self.current[int(flight["version"])]
+        self.diverted.append(
+            Diverted(first, size, number, int(flight["number"]), brokers, known.due.audience, known.period)
+        )
+        return first
+
+    def report_diverted(self, recorder: Recorder) -> None:
+        """Report to the audiences how many publications reached each position of detours."""
+        for detour in self.diverted:
+            delivered = self.tallies["delivered"][detour.first : detour.first + detour.size]
+            if detour.audience is not None and delivered.any():
+                recorder.arrive(detour.audience, detour.period, 0, detour.brokers, delivered.copy())
+                delivered[:] = 0
+
     def give_back(self, version: int) -> None:
         """Free a version that is no longer in use."""
         for first, size in self.blocks(version):
-            for records in (self.positions, self.tallies):
-                records[first : first + size].view(np.uint8)[:] = 0
-            if size:
-                self._free.setdefault(_block(size), []).append(first)
+            self.give_back_block(first, size)
         del self.current[version]
         self._free_versions.append(version)
+
+    def give_back_block(self, first: int, size: int) -> None:
+        """Free positions."""
+        for records in (self.positions, self.tallies):
+            records[first : first + size].view(np.uint8)[:] = 0
+        if size:
+            self._free.setdefault(_block(size), []).append(first)
 
     def _link_places(self, tree: TopicTree, brokers: NDArray[np.int32], users: NDArray[np.int32], first: int) -> None:
         """Allocate positions for the links between the places of a flooded topic."""

@@ -167,23 +167,30 @@ class CompiledCarrier:
             state["delay_keys"] = used[0]
             code = int(self._loop(self._memory.states, float(until), at_once, idle, rooted))
             used[0] = state["delay_keys"]
-            if code == st.CHECK:
-                self._refresh(int(state["stopped_at"]), int(state["stopped_period"]))
-            elif code == st.GROW:
-                self._memory.grow()
-            elif code == st.EMPTY_DELAYS:
-                self._recorder.empty_tables()
-            elif code == st.EMPTY_NOTES:
-                self.act_on_notes()
-            elif code == st.EMPTY_HOPS:
-                self._trace_hops()
-            elif code == st.OPEN_WINDOW:
-                self._recorder.open_window(int(state["stopped_at"]))
-                self._memory.use("traffic", self._recorder.statistics.traffic)
-            elif code == st.LOOK:
-                self._memory.look(float(state["look_at"]), self._arena)
-            else:
+            if not self._act(code):
                 return code
+
+    def _act(self, code: int) -> bool:
+        """Do what a kernel stopped for; returns whether it may be called again."""
+        state = self._state
+        if code == st.CHECK:
+            self._refresh(int(state["stopped_at"]), int(state["stopped_period"]))
+        elif code == st.GROW:
+            self._memory.grow()
+        elif code == st.EMPTY_DELAYS:
+            self._recorder.empty_tables()
+        elif code == st.EMPTY_NOTES:
+            self.act_on_notes()
+        elif code == st.EMPTY_HOPS:
+            self._trace_hops()
+        elif code == st.OPEN_WINDOW:
+            self._recorder.open_window(int(state["stopped_at"]))
+            self._memory.use("traffic", self._recorder.statistics.traffic)
+        elif code == st.LOOK:
+            self._memory.look(float(state["look_at"]), self._arena)
+        else:
+            return False
+        return True
 
     # -- the state
 

@@ -47,6 +47,7 @@ from sim.brokers.data.compiled.state import (
     COMING,
     CONTROL_SERVED,
     CRASHED,
+    DETOUR,
     DONE,
     DOWN,
     EMPTY_DELAYS,
@@ -85,6 +86,14 @@ def _is_down(state: Item, broker: int) -> bool:
     return bool(state.outage and outage_at(state.outages, broker).down)
 
 
+@inlined
+def _goes_round(state: Item, kept: Item) -> bool:
+    """Whether what a sender would send again has to take another route."""
+    if kept.sender == NONE or kept.handled or kept.attempts == state.most_attempts:
+        return False
+    return bool(kept.waits or (state.outage and outage_at(state.outages, kept.broker).bypassed))
+
+
 @kernel
 def _make_room(state: Item, broker: int, now: float) -> bool:
     """Drop the copy that has waited longest at the broker; false if its slot has to be updated first."""
@@ -109,7 +118,7 @@ def _enter(state: Item, number: int) -> None:
 
 
 @kernel
-def _send_again(state: Item, number: int) -> None:
+def send_again(state: Item, number: int) -> None:
     """A sender sends once more what has not been acknowledged, or gives up."""
     kept = kept_at(state.kept, number)
     if kept.attempts == state.most_attempts:
@@ -127,7 +136,7 @@ def _depart(state: Item) -> None:
     pending = pending_at(state.pending, state.next_pending)
     carried = begin_flight(state)
     flight_at(state.flights, carried).messages = 0
-    number = keep(state, carried, UP, pending.uplink, NONE, NONE)
+    number = keep(state, carried, UP, pending.uplink, NONE, NONE, 0)
     if pending.lost:
         kept_at(state.kept, number).done = CRASHED
         look(state, number)
@@ -143,7 +152,7 @@ def _time_out(state: Item, number: int) -> None:
     if kept.done != KEEPING:
         look(state, number)
     elif kept.sender == NONE or not _is_down(state, kept.sender):
-        _send_again(state, number)
+        send_again(state, number)
 
 
 @kernel
@@ -174,6 +183,9 @@ def _step(state: Item) -> int:
                 return DONE if _make_room(state, kept.broker, time) else CHECK
             if _stale(state, kept):  # only now: what makes room may be of another period
                 return CHECK
+            if kind == TIMER and _goes_round(state, kept) and not _is_down(state, kept.sender):
+                state.stopped_at = carried_at(state.carries, number).kept
+                return DETOUR
     state.now = time
     pop(state)
     if kind >= COMING:
@@ -204,7 +216,7 @@ def _step(state: Item) -> int:
 
 
 @inlined
-def _wants(state: Item) -> int:
+def lacks_room_for(state: Item) -> int:
     """The reason to stop because room is lacking, if any."""
     if state.free_messages < 2 * state.most_children + 4 or state.free_flights == 0:
         return GROW
@@ -229,7 +241,7 @@ def process_guaranteed(states: Items, until: float, at_once: bool, idle: bool, r
             return ROOTED_ALL
         if idle and state.in_transit == 0 and state.next_pending == state.pending_end:
             return IDLE
-        code = _wants(state)
+        code = lacks_room_for(state)
         if code != DONE:
             return code
         time = soonest(state)
@@ -315,15 +327,18 @@ def keep_no_longer(states: Items, number: int, outcome: int, now: float) -> int:
 
 @kernel
 def send_at_restart(states: Items, number: int, now: float) -> int:
-    """A broker sends again what it keeps; returns why it cannot yet: CHECK, or GROW for lack of room."""
-    state = states[0]
-    code = _wants(state)
-    if code == GROW:
-        return GROW
-    if _stale(state, kept_at(state.kept, number)):
+    """A broker sends again what it keeps; returns why it cannot yet."""
+    state, kept = states[0], kept_at(states[0].kept, number)
+    code = lacks_room_for(state)
+    if code != DONE:
+        return code
+    if _stale(state, kept):
         return CHECK
+    if _goes_round(state, kept):
+        state.stopped_at = number
+        return DETOUR
     state.now = now
-    _send_again(state, number)
+    send_again(state, number)
     return DONE
 
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from sim.brokers.data.compiled import state as st
 from sim.brokers.data.compiled.carrier import CompiledCarrier
+from sim.brokers.data.compiled.closing import count_links
 from sim.brokers.data.compiled.crash import take_controls
 from sim.brokers.data.compiled.guaranteed import (
     keep_no_longer,
@@ -17,12 +18,15 @@ from sim.brokers.data.compiled.guaranteed import (
 )
 from sim.brokers.data.compiled.kept import KEEPING
 from sim.brokers.data.compiled.reports import TopicReports
+from sim.brokers.data.compiled.rerouted import Rerouting, take_route
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.station_record import StationRecord
 from sim.brokers.statistics.ledger import DROPPED, LOST
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.subscriptions import Subscriptions
 from sim.workloads.format.workload import Publications
+
+_DIVERTED = 256  # detours in use before unused ones are freed
 
 
 class KeptReports(TopicReports):
@@ -54,6 +58,7 @@ class CompiledGuaranteedCarrier(CompiledCarrier):
         super().__init__(fabric, recorder, subscriptions, publications)
         self._reports = KeptReports(recorder, self._due, publications, self._arena, self._memory)
         recorder.traffic.in_use = self._windows_in_use
+        self._rerouting, self._most_diverted = Rerouting(fabric, self._arena, self._memory), _DIVERTED
 
     def _windows_in_use(self) -> NDArray[np.int64]:
         """The windows of publications in transit, which no message may carry at the moment."""
@@ -81,10 +86,48 @@ class CompiledGuaranteedCarrier(CompiledCarrier):
         waiting = self._arrays["kept"]["timer"] == 0
         for kept in [number for number in self._kept_by(broker) if waiting[number]]:
             while (code := send_at_restart(self._memory.states, kept, now)) != st.DONE:
-                if code == st.GROW:
-                    self._memory.grow()
-                else:
-                    self._update_slot()
+                if code == st.DETOUR:
+                    self._take_route(kept, now)
+                    break
+                self._act(code)
+
+    def brokers_moved(self) -> None:
+        """The overlay routes around other brokers."""
+        super().brokers_moved()
+        if self._fabric.outages is not None:
+            self._memory.look_at_outages(self._fabric.outages, self._fabric.transmission)
+
+    def _act(self, code: int) -> bool:
+        if code == st.DETOUR:
+            self._take_route(int(self._state["stopped_at"]))
+            return True
+        return super()._act(code)
+
+    def _take_route(self, kept: int, now: float | None = None) -> None:
+        """Send something kept along the present route: now, or as it is its timer's turn."""
+        if len(self._arena.diverted) > self._most_diverted:
+            self._reclaim_detours()
+        start, waits = self._rerouting.route(kept)
+        self._memory.use_arena(self._arena)
+        flight = self._arrays["flights"][self._arrays["kept"]["flight"][kept]]
+        if flight["version"] == st.NONE and start >= 0:  # it may leave the root
+            self._refresh(int(self._arena.positions["children"][start]), int(flight["period"]))
+        route = kept, start, waits, now is None, 0.0 if now is None else now
+        while (code := take_route(self._memory.states, *route)) != st.DONE:
+            self._act(code)
+
+    def _reclaim_detours(self) -> None:
+        """Free the positions of detours whose flights are over."""
+        arena, kept, flights = self._arena, self._arrays["kept"], self._arrays["flights"]
+        arena.report_diverted(self._recorder)
+        carried = {number: int(flights["number"][number]) for number in np.unique(kept["flight"][kept["over"] == 0])}
+        over = [each for each in arena.diverted if carried.get(each.flight) != each.number]
+        arena.diverted = [each for each in arena.diverted if carried.get(each.flight) == each.number]
+        for each in over:
+            part = slice(each.first, each.first + each.size)
+            count_links(arena.positions, arena.tallies, part, False, self._recorder)
+            arena.give_back_block(each.first, each.size)
+        self._most_diverted = max(_DIVERTED, 2 * len(arena.diverted))
 
     def _kept_by(self, broker: int) -> list[int]:
         """The numbers of what a broker keeps, in the order in which it was sent first."""

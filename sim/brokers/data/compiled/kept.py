@@ -35,15 +35,16 @@ from sim.brokers.data.compiled.records import (
 from sim.brokers.data.compiled.servers import accept, service_time
 from sim.brokers.data.compiled.state import ANSWER, DOWN, NONE, ON_ITS_WAY, TIMER, UP
 from sim.brokers.data.compiled.ways import become_due, count_missed, end_short_of_root, uplink_effort
+from sim.brokers.data.detours import ROUND
 from sim.brokers.fabric.delivery import ATTEMPT
 from sim.brokers.statistics.hops import TREE, UPLINK
 
-KEEPING, ACKNOWLEDGED = 0, -1
-"""Why a copy is not kept any more, beside what becomes of messages: it still is, or has been acknowledged."""
+KEEPING, ACKNOWLEDGED, REROUTED = 0, -1, -2
+"""Why a copy is not kept any more, beside what becomes of messages: it still is, was acknowledged, or has taken another route."""
 
 
 @kernel
-def keep(state: Item, carried: int, kind: int, position: int, hop: int, sender: int) -> int:
+def keep(state: Item, carried: int, kind: int, position: int, hop: int, sender: int, rounds: int) -> int:
     """A sender begins to keep a copy of a flight for the broker at a position; there is a free record."""
     number = state.free_kept
     kept, flight = kept_at(state.kept, number), flight_at(state.flights, carried)
@@ -53,8 +54,8 @@ def keep(state: Item, carried: int, kind: int, position: int, hop: int, sender: 
     state.kept_ever += 1
     kept.wait, kept.flight, kept.kind, kept.position, kept.hop = state.timeout, carried, kind, position, hop
     kept.sender, kept.broker = sender, position_at(state.positions, position).broker
-    kept.attempts = kept.copies = kept.answers = kept.timer = kept.handled = kept.over = 0
-    kept.done = KEEPING
+    kept.attempts = kept.copies = kept.answers = kept.timer = kept.handled = kept.over = kept.waits = 0
+    kept.done, kept.rounds = KEEPING, rounds
     flight.messages += 1
     return int(number)
 
@@ -65,7 +66,7 @@ def take_copy(state: Item, number: int) -> int:
     kept, taken = kept_at(state.kept, number), take_message(state)
     message, carries = message_at(state.messages, taken), carried_at(state.carries, taken)
     message.flight, message.position, message.kind = kept.flight, kept.position, kept.kind
-    carries.kept, carries.attempt = number, kept.attempts
+    carries.kept, carries.attempt = number, kept.attempts + ROUND * kept.rounds
     kept.attempts += 1
     kept.copies += 1
     return taken
@@ -99,9 +100,10 @@ def set_timer(state: Item, number: int) -> None:
 
 @kernel
 def send_copy(state: Item, number: int) -> None:
-    """A broker sends a copy to another."""
+    """A broker sends a copy to another, for the first time or, as all copies on detours count, again."""
     kept = kept_at(state.kept, number)
-    attempt, taken = int(kept.attempts), take_copy(state, number)
+    taken = take_copy(state, number)
+    attempt = int(carried_at(state.carries, taken).attempt)
     flight, place = flight_at(state.flights, kept.flight), position_at(state.positions, kept.position)
     window, size = window_at(state.windows, flight.window), flight.size
     relays = place.first != NONE if kept.kind == UP else place.users == 0
@@ -160,6 +162,8 @@ def come(state: Item, taken: int) -> None:
 def _users(state: Item, kept: Item) -> int:
     """The users of the receiver to whom the flight is due there, once it has been handled."""
     place = position_at(state.positions, kept.position)
+    if kept.done == REROUTED:
+        return 0
     if kept.kind == DOWN:
         return int(place.users)
     flight = flight_at(state.flights, kept.flight)
@@ -184,26 +188,33 @@ def handle(state: Item, taken: int) -> None:
         kept.handled = 1
         if kept.kind == DOWN:
             deliver(state, flight, kept.position, place.depth, arrived)
-            _hand_on(state, kept.flight, kept.position)
+            _hand_on(state, kept.flight, kept.position, kept.rounds)
         elif place.first != NONE:
-            send_copy(state, keep(state, kept.flight, UP, place.first, kept.position, place.broker))
+            send_copy(state, keep(state, kept.flight, UP, place.first, kept.position, place.broker, kept.rounds))
         else:
-            become_due(state, flight)
-            version = version_at(state.versions, flight.version)
-            if version.size:
-                deliver(state, flight, version.first, 0, state.now)
-                _hand_on(state, kept.flight, version.first)
+            leave(state, kept.flight)
         _remember(state, kept, 1)
     _acknowledge(state, number, attempt)
     look(state, number)
 
 
 @kernel
-def _hand_on(state: Item, carried: int, position: int) -> None:
+def leave(state: Item, carried: int) -> None:
+    """A flight leaves its root."""
+    flight = flight_at(state.flights, carried)
+    become_due(state, flight)
+    version = version_at(state.versions, flight.version)
+    if version.size:
+        deliver(state, flight, version.first, 0, state.now)
+        _hand_on(state, carried, version.first, 0)
+
+
+@kernel
+def _hand_on(state: Item, carried: int, position: int, rounds: int) -> None:
     """Send copies to the children of a position."""
     here = position_at(state.positions, position)
     for child in range(here.first, here.first + here.children):
-        send_copy(state, keep(state, carried, DOWN, child, child, here.broker))
+        send_copy(state, keep(state, carried, DOWN, child, child, here.broker, rounds))
 
 
 @kernel

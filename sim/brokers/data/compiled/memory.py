@@ -132,7 +132,8 @@ class Memory:
     def look_at_outages(self, outages: Outages, transmission: Transmission | None) -> None:
         """Let the kernels know what has failed now."""
         brokers = self.arrays["outages"]
-        brokers["down"], brokers["side"], brokers["slowed"] = outages.down, outages.side, outages.slowed
+        for name in ("down", "bypassed", "side", "slowed"):
+            brokers[name] = getattr(outages, name)
         self.use("cut_links", outages.links)
         self.state["outage"], self.state["cuts"] = outages.active, outages.cuts
         self.state["cut_links_many"] = len(outages.links)

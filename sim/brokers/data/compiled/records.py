@@ -190,6 +190,8 @@ KEPT = np.dtype(
         ("timer", "i4"),
         ("handled", "i4"),
         ("done", "i4"),  # why it is not kept any more
+        ("rounds", "i4"),  # the number of the detour that it is on
+        ("waits", "i4"),  # no route leads to the broker
         ("over", "i4"),  # 1 where it is free, too
         ("next", "i4"),  # free one
     ],
@@ -198,9 +200,9 @@ KEPT = np.dtype(
 """What a sender keeps, as `sim.brokers.data.guaranteed.KeptCopy`."""
 
 CARRIED = np.dtype([("kept", "i4"), ("attempt", "i4")], align=True)
-"""What a copy, an acknowledgement or a timer is about, and the number of the attempt, from 0; where there are guarantees."""
+"""What a copy, an acknowledgement or a timer is about, and the number of the attempt, from 0, in draws; where there are guarantees."""
 
-OUTAGE = np.dtype([("down", "i4"), ("side", "i4"), ("slowed", "f8")], align=True)
+OUTAGE = np.dtype([("down", "i4"), ("bypassed", "i4"), ("side", "i4"), ("slowed", "f8")], align=True)
 """The faults of a broker that last now, as `sim.brokers.fabric.outages.Outages` has them."""
 
 IN_SERVICE = np.dtype([("message", "i4"), ("service", "f8")], align=True)

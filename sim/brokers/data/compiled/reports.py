@@ -35,6 +35,7 @@ class TopicReports:
             return
         for version in self._arena.current:
             self._arena.report(version, recorder)
+        self._arena.report_diverted(recorder)
         if satisfaction is not None:
             new = self._memory.arrays["finished"]["value"] - self._satisfied
             satisfaction.count_all(new)

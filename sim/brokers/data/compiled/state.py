@@ -99,7 +99,7 @@ _INTEGERS = (
     "cells_used",  # of
     "cells_room",
     "most_cells",  # that a publication needs
-    "stopped_at",  # what it is about: a slot, a window, or a control message
+    "stopped_at",  # what it is about: a slot, a window, a control message, or what is kept
     "stopped_period",
     # the calendar
     "in_heap",
@@ -217,3 +217,4 @@ STATE = np.dtype(
 DONE, CHECK, GROW, EMPTY_DELAYS, EMPTY_NOTES, EMPTY_HOPS, OPEN_WINDOW, LOOK, CONTROL_SERVED, IDLE, ROOTED_ALL = range(
     11
 )
+DETOUR = 11  # something that is kept has to take another route
