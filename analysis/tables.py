@@ -24,6 +24,7 @@ _OF_CONTROL = (
     "drain_messages",
     "offload_messages",
     "fault_messages",
+    "membership_messages",
     "stabilisation_messages",
     "healing_messages",
 )
@@ -81,6 +82,7 @@ def _spans(faults: pd.DataFrame) -> pd.DataFrame:
     least = faults.loc[faults["what"] == "loss", "value"].min() if len(faults) else 0.0
     normal = {"slow": 1.0, "loss": least}
     ends = {"restart": "crash", "mend": "cut", "manager back": "manager dead", "drained": "drain", "up": "down"}
+    ends |= {"left": "leave", "joined": "join"}
     columns = (faults[name].tolist() if len(faults) else [] for name in ("time", "what", "brokers", "value"))
     for time, said, concerned, value in zip(*columns, strict=True):
         what, brokers = ends.get(said, said), ", ".join(map(str, concerned))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -49,7 +50,7 @@ from sim.scenario.links import LinksTable
 from sim.scenario.model import NetworkTable, Scenario, Unlimited
 from sim.workloads.faults.fault import Fault, FaultModel, FaultSetting, Slowdown
 from sim.workloads.faults.promises import FaultPromises
-from sim.workloads.faults.schedule import FaultSchedule, overlapping, resolve_faults
+from sim.workloads.faults.schedule import FaultSchedule, impossible, resolve_faults
 from sim.workloads.format.workload import Topics, Workload
 from sim.workloads.models.location import redrawn
 from sim.workloads.promises import Generator, WorkloadPromises
@@ -199,12 +200,12 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         regions=None if sites.regions is None else np.unique(sites.regions, return_inverse=True)[1],
         reconfiguration=_reconfiguration(scenario, overlay, streams.key("reconfiguration")),
         offloading=_offloading(scenario, workload, streams.key("offloading")),
-        faults=_faults(scenario, sites, streams, horizon),
+        faults=(faults := _faults(scenario, sites, streams, horizon)),
         reconnect=ReconnectSetting(
             **dict(scenario.network.reconnect), connection_rate=scenario.brokers.connection_rate
         ),
         delivery=DeliverySetting(**dict(scenario.network.delivery)),
-        healing=_healing(scenario, overlay),
+        healing=_healing(scenario, overlay, faults),
         notes=times.notes,
     )
     return Network(setting, workload, streams)
@@ -227,26 +228,25 @@ def _faults(scenario: Scenario, sites: Sites, streams: Streams, horizon: float) 
         raise ScenarioError(
             "faults: brokers without a service time cannot be slow (allowed: brokers.service with a kind)"
         )
-    if wrong := overlapping(found, sites.names):
+    if wrong := impossible(found, sites.names):
         raise ScenarioError(f"faults[{wrong[0]}]: {wrong[1]}")
     return resolve_faults(everything, len(sites), horizon, scenario.network.links.loss)
 
 
-def _healing(scenario: Scenario, overlay: Dissemination) -> HealingSetting | None:
-    """How the overlay heals, None where it does not. Raises ScenarioError where it cannot."""
-    table, kind = scenario.network.healing, scenario.network.geometry.kind
-    if table.period is None:
+def _healing(scenario: Scenario, overlay: Dissemination, faults: FaultSchedule | None) -> HealingSetting | None:
+    """How the overlay heals, or lets brokers leave and join; None where neither happens. Raises ScenarioError where it cannot."""
+    table, planned = scenario.network.healing, faults is not None and faults.changes_members
+    if table.period is None and not planned:
         return None
+    what = "faults: brokers leave or join, but" if table.period is None else "network.healing:"
     if not isinstance(overlay, Healing):
-        raise ScenarioError(
-            f'network.healing: geometry "{kind}" cannot heal (allowed: a geometry with `heal`, as "chord" has)'
-        )
+        kind = scenario.network.geometry.kind
+        raise ScenarioError(f'{what} geometry "{kind}" cannot heal (allowed: a geometry with `heal`, as "chord" has)')
     if scenario.reconfiguration.kind != "none":
         raise ScenarioError(
-            f'network.healing: brokers move to other nodes by reconfiguration "{scenario.reconfiguration.kind}" '
-            '(allowed with healing: "none")'
+            f'{what} brokers move to other nodes by reconfiguration "{scenario.reconfiguration.kind}" (allowed: "none")'
         )
-    return HealingSetting(table.period, table.convergence)
+    return HealingSetting(math.inf if table.period is None else table.period, table.convergence)
 
 
 def _stations(brokers: Brokers) -> StationSetting:

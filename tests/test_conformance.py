@@ -47,6 +47,8 @@ SMALL: dict[str, dict[str, Any]] = {
     "slow": {"brokers": 0, "factor": 3, "at": 60},
     "manager": {"at": 60, "for": "10min"},
     "drain": {"brokers": [0, 1], "at": 60, "rate": 0.5, "for": "1min"},
+    "leave": {"brokers": [0, 1], "at": 60, "rate": 0.5},
+    "join": {"brokers": [0, 1], "at": 60, "users": "share"},
     "poisson": {"users": 40, "topics": 12, "horizon": "10h"},
     "interests": {"users": 40, "change_rate": 0.1, "publication_rate": 0.2},
     "mobility": {"users": 20},
@@ -384,8 +386,8 @@ class Motionless(FullMesh):
 
 
 class Overzealous(Chord):
-    def heal(self, down: Any) -> Any:
-        return replace(super().heal(down), around=np.ones(self.nodes, np.bool_))
+    def heal(self, down: Any, absent: Any) -> Any:
+        return replace(super().heal(down, absent), around=np.ones(self.nodes, np.bool_))
 
 
 class Verbose(Chord):

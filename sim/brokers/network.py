@@ -61,7 +61,7 @@ class NetworkSetting:
     plane; "auto" takes the fastest that is exact. `regions` (brokers) are numbers; `reconfiguration` is None where brokers do not
     move, `offloading` where nothing is offloaded and satisfaction is not measured, `faults` where nothing fails; `reconnect` is how
     users of crashed brokers reconnect; `delivery` is what brokers do about lost copies; `healing` is None where the overlay does
-    not heal; `notes` are sentences for the results.
+    not heal and no broker leaves or joins; `notes` are sentences for the results.
     """
 
     overlay: Dissemination
@@ -127,14 +127,8 @@ class Network:
             if offloaded is None
             else SplitSubscriptions(topics, brokers, self.control.transition, offloaded.kept)
         )
-        self.engine = engine_of(
-            setting.plane,
-            fabric,
-            self.recorder,
-            self.subscriptions,
-            workload,
-            lambda: self.users.host,
-        )
+        records = self.recorder, self.subscriptions, workload
+        self.engine = engine_of(setting.plane, fabric, *records, lambda: self.users.host)
         self.users = HostedUsers(
             self.clock,
             workload,
@@ -236,6 +230,8 @@ class Network:
 
     def start(self) -> None:
         """Let all users join, and schedule what happens; the clock can then be advanced, in one step or several."""
+        if self._faults is not None:
+            self._faults.prepare()
         self.users.join_all()
         self.control.adjust()
         self.control.bootstrapping = False

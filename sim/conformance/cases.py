@@ -111,7 +111,7 @@ def _joining(setting: GeometrySetting, seed: int, geometry: Found) -> Generator[
         if change % 10 == 5:
             down = rng.random(setting.nodes) < 0.3
             yield Call("maintenance", (frozen(down),))
-            repair = yield Call("heal", (frozen(down),))
+            repair = yield Call("heal", (frozen(down), frozen(down & (rng.random(setting.nodes) < 0.5))))
             if repair is None and isinstance(geometry, Healing):
                 return  # it broke a promise, and nobody knows who is on which tree
             if repair is not None and not repair.around.all():

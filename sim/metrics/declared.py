@@ -221,6 +221,21 @@ OURS: dict[str, Metric] = {
             "time from the beginning of a broker's drain until it has no users, mean over drained brokers",
             Ratio("drain_time_sum", "drained_brokers"),
         ),
+        _event("broker_arrivals", "count", "brokers that joined as planned", "neutral"),
+        _event("broker_departures", "count", "brokers that left as planned", "neutral"),
+        _event("moved_users", "count", "users who moved because brokers leave or have joined as planned", "neutral"),
+        _event("moved_topics", "count", "topics whose root moved because brokers left or joined as planned", "neutral"),
+        _event(
+            "moved_trees",
+            "count",
+            "topics with one root in whose trees brokers got other parents because brokers left or joined as planned",
+            "neutral",
+        ),
+        _event(
+            "membership_messages",
+            "messages",
+            "messages by which overlays and topics follow brokers that leave and join as planned, without those of users",
+        ),
         _event("fault_messages", "messages", "control messages by which brokers that restart leave topic trees"),
         _event("stabilisation_messages", "messages", "messages by which brokers check each other, where overlays heal"),
         _event(

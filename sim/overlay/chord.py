@@ -150,10 +150,10 @@ class Chord(HealingTrees):
         live = int(np.count_nonzero(~down))
         return live * (3 + 2 + math.ceil(math.log2(live) / 2) + 1) if live > 1 else 0
 
-    def out_of_reach(self, down: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def out_of_reach(self, down: NDArray[np.bool_], absent: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """The nodes (n) in runs of as many that are down, among those on the ring, as a successor list is long."""
         broken = np.zeros_like(down)
-        ring = np.flatnonzero(~(down & self.around))
+        ring = np.flatnonzero(~(down & (self.around | absent)))
         fallen = down[ring]
         if fallen.all():
             return broken

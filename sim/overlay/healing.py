@@ -18,10 +18,15 @@ from sim.overlay.trees import RendezvousTrees, TreeState
 
 @dataclass(frozen=True, eq=False)
 class Repair:
-    """What healing came to: the nodes (n) that are routed around from now on, and the messages between brokers that it took."""
+    """What healing came to: the nodes (n) that are routed around from now on, and the messages between brokers that it took.
+
+    Also, where topics have one root each: how many `topics` have another one, and on how many `trees` a node has another parent.
+    """
 
     around: NDArray[np.bool_]
     messages: int
+    topics: int = 0
+    trees: int = 0
 
 
 @runtime_checkable
@@ -31,11 +36,11 @@ class Healing(Protocol):
     def maintenance(self, down: NDArray[np.bool_]) -> int:
         """The messages by which nodes check each other once, while these nodes (n) are down and send none."""
 
-    def heal(self, down: NDArray[np.bool_]) -> Repair:
+    def heal(self, down: NDArray[np.bool_], absent: NDArray[np.bool_]) -> Repair:
         """Route around these nodes (n), and through all others again; who has joined a topic, stays on it unless routed around.
 
-        Nodes that cannot be routed around stay as they are: they are not in `Repair.around`, which is a subset of `down`. Without
-        a live node nothing changes.
+        Nodes that cannot be routed around stay as they are: they are not in `Repair.around`, which is a subset of `down`. Those of
+        them that are `absent` (n), as they are to join or have left as planned, always can. Without another node nothing changes.
         """
 
     def routes_from(self, topic: int, node: int) -> NDArray[np.int32]:
@@ -69,6 +74,16 @@ def detour(before: NDArray[np.int32], node: int, to: Sequence[int], around: NDAr
     return Detour(tree, waiting[tree.nodes])
 
 
+def below(node: int, tree: TopicTree) -> TopicTree:
+    """The tree with another root above its own."""
+    return TopicTree(
+        np.concatenate([[node], tree.nodes]).astype(np.int32),
+        np.concatenate([[-1], tree.parents + 1]).astype(np.int32),
+        np.concatenate([[1], tree.first_child + 1]).astype(np.int32),
+        np.concatenate([[0], tree.depth + 1]).astype(np.int32),
+    )
+
+
 def rejoining(nodes: int, back: int) -> int:
     """The messages by which nodes rejoin a structured overlay of this many: ⌈log₂² nodes⌉ each."""
     return back * math.ceil(math.log2(max(nodes, 1)) ** 2)
@@ -78,50 +93,54 @@ class HealingTrees(RendezvousTrees):
     """Rendezvous trees that heal: they are routed again, and every broker whose parent on a tree is another one rejoins there.
 
     That takes a request and its answer for each new edge of a tree. A publication that reaches a former root is sent from there to
-    all members, along the routes from the former root.
+    all members, along the routes from the former root; or to the present root first, if the former one is leaving.
     """
 
     def __init__(self, roots: NDArray[np.int32], nodes: int, state: TreeState = "children") -> None:
         super().__init__(roots, nodes, state)
-        self.around = np.zeros(nodes, np.bool_)
+        self.around = self._absent = np.zeros(nodes, np.bool_)
         self._former: dict[int, dict[int, TopicTree | None]] = {}  # topic → former root → its tree, once it is needed
 
     @abstractmethod
     def route_around(self, nodes: NDArray[np.bool_]) -> NDArray[np.int32]:
         """Change `next_hops`, `last_hops` and `edges` so that routes avoid these nodes (n); returns the new roots (topics)."""
 
-    def out_of_reach(self, down: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """The nodes (n) among those that are down that cannot be routed around: by default none."""
+    def out_of_reach(self, down: NDArray[np.bool_], absent: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The nodes (n) among those that are down, but not absent, that cannot be routed around: by default none."""
         return np.zeros_like(down)
 
     def returning(self, live: int, back: int) -> int:
         """The messages by which nodes that are up again rejoin, with `live` nodes in all."""
         return rejoining(live, back)
 
-    def heal(self, down: NDArray[np.bool_]) -> Repair:
+    def heal(self, down: NDArray[np.bool_], absent: NDArray[np.bool_]) -> Repair:
         """Route around these nodes (n), and through all others again."""
-        around = down & ~self.out_of_reach(down)
+        around = down & ~self.out_of_reach(down, absent)
         if down.all() or np.array_equal(around, self.around):
             return Repair(self.around, 0)
         back = int(np.count_nonzero(self.around & ~around))
         messages = self.returning(int(np.count_nonzero(~around)), back)
         former, before = self.roots, self._last_hops
-        self.around, self._next_hops, self._last_hops = around, {}, {}
+        self.around, self._absent, self._next_hops, self._last_hops = around, absent, {}, {}
         self.roots = self.route_around(around).tolist()
         vars(self).pop("parent", None)
         vars(self).pop("hops", None)
-        for topic in [topic for topic, root in enumerate(self.roots) if root != former[topic]]:
+        moved = [topic for topic, root in enumerate(self.roots) if root != former[topic]]
+        for topic in moved:
             self._former.setdefault(topic, {})[former[topic]] = None
         self._snapshots.clear()
         for topic in self._former:
             self._forget(topic)
+        trees = 0
         for topic, joined in self._joined.items():
             joined &= ~around
             parents = before.get(former[topic], np.empty(0, np.int32)), self._from(self.roots[topic])
             counts = members_below(joined, parents[1])
-            messages += 2 * edges_not_in(self._counts[topic], parents[0], counts, parents[1])
+            edges = edges_not_in(self._counts[topic], parents[0], counts, parents[1])
+            messages += 2 * edges
+            trees += edges > 0
             self._counts[topic] = counts
-        return Repair(around, messages)
+        return Repair(around, messages, len(moved), trees)
 
     def routes_from(self, topic: int, node: int) -> NDArray[np.int32]:
         """By the rule of routes, which is the same for all topics; not stored, as it is rarely asked for."""
@@ -153,7 +172,9 @@ class HealingTrees(RendezvousTrees):
 
     def _from_former(self, topic: int, root: int) -> TopicTree:
         joined = self._joined.get(topic)
-        if joined is None or not joined.any() or self.around[root]:
+        if joined is None or not joined.any() or (self.around[root] and not self._absent[root]):
             return EMPTY_TREE
+        if self.around[root]:
+            return below(root, self.tree(topic, self.roots[topic]))
         parents = self._from(root)
         return TopicTree(*compact_tree(mark_routes(joined, parents, root), parents, root))

@@ -206,8 +206,8 @@ class GeometryPromises(Promises):
             yield f"{_tree(topic, root)} has a hop_limit of {found.hop_limit!r}, allowed: from 1 to {NO_HOP_LIMIT}"
 
     @promise("heal")
-    def repairs(self, found: Found, down: NDArray[np.bool_]) -> Iterator[str]:
-        """`heal`, if present, returns a Repair: a number of messages, and the nodes that are routed around, all of them down."""
+    def repairs(self, found: Found, down: NDArray[np.bool_], absent: NDArray[np.bool_]) -> Iterator[str]:
+        """`heal`, if present, returns a Repair: a number of messages, and the nodes routed around, all down, with all absent ones."""
         if not isinstance(found, Repair):
             yield f"heal returned {found!r}, expected a Repair"
         if not isinstance(found.messages, (int, np.integer)) or found.messages < 0:
@@ -216,6 +216,9 @@ class GeometryPromises(Promises):
             yield f"heal routes around {found.around.dtype}{found.around.shape}, expected a bool for each node"
         for node in np.flatnonzero(found.around & ~down):
             yield f"heal routes around node {node}, which is not down"
+        if not down.all():
+            for node in np.flatnonzero(absent & ~found.around):
+                yield f"heal does not route around node {node}, which is absent"
 
     @promise("control_hops", "control_requests", "adjust", "tree_state", "maintenance")
     def numbers(self, found: Found, *_: Found) -> Iterator[str]:

@@ -180,7 +180,7 @@ class HealingSourceTrees(SourceTrees):
         """A sign of life from each node to each neighbour."""
         return int(np.count_nonzero(~down[self.edges()[:, 0]]))
 
-    def heal(self, down: NDArray[np.bool_]) -> Repair:
+    def heal(self, down: NDArray[np.bool_], absent: NDArray[np.bool_]) -> Repair:
         """Route around these nodes (n), and through all others again."""
         if down.all() or np.array_equal(down, self.around):
             return Repair(self.around, 0)

@@ -11,8 +11,8 @@ from sim.overlay.sites import Sites
 from sim.scenario.kinds import Table
 from sim.workloads.faults.fault import Fault, FaultSetting
 from sim.workloads.faults.lifetimes import LifetimeFaults
-from sim.workloads.faults.schedule import overlapping
-from sim.workloads.faults.timed import TimedParameters
+from sim.workloads.faults.schedule import impossible
+from sim.workloads.faults.timed import BeginningParameters
 from sim.workloads.faults.trace import TraceFaults
 
 
@@ -38,7 +38,7 @@ def faults_wrong(tables: Sequence[Table], brokers: int | Sites, horizon: float) 
                 found[-1] = model.faults(setting)
         except ScenarioError as error:
             yield ("faults", place), str(error)
-    if wrong := overlapping(found, names):
+    if wrong := impossible(found, names):
         yield ("faults", wrong[0]), wrong[1]
 
 
@@ -57,5 +57,5 @@ def _numbered(broker: int | str) -> bool:
 def too_late(tables: Sequence[Table], horizon: float) -> Iterator[Mistake]:
     """Faults that begin after a horizon (s), or repeat too often up to it."""
     for place, table in enumerate(tables):
-        if isinstance(table.parameters, TimedParameters) and (wrong := table.parameters.wrong(horizon)):
+        if isinstance(table.parameters, BeginningParameters) and (wrong := table.parameters.wrong(horizon)):
             yield ("faults", place), wrong

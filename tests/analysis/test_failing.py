@@ -26,6 +26,11 @@ def test_faults_last_from_when_they_strike_to_their_end() -> None:
         (13.0, "drained", [1], 2.0),
         (14.0, "down", [1], 0.0),
         (16.0, "up", [1], 0.0),
+        (17.0, "join", [4], 3.0),
+        (17.0, "leave", [1], 7.0),
+        (18.0, "drained", [1], 1.0),
+        (19.0, "joined", [4], 5.0),
+        (20.0, "left", [1], 2.0),
     ]
     spans = _spans(pd.DataFrame(rows, columns=["time", "what", "brokers", "value"]))
     assert spans.to_numpy().tolist() == [
@@ -38,6 +43,8 @@ def test_faults_last_from_when_they_strike_to_their_end() -> None:
         [10.0, 12.0, "manager dead", ""],
         [11.0, 13.0, "drain", "1"],
         [14.0, 16.0, "down", "1"],
+        [17.0, 19.0, "join", "4"],
+        [17.0, 20.0, "leave", "1"],
     ]
 
 

@@ -21,7 +21,7 @@ def series(delivered: list[int], **columns: list[int]) -> pd.DataFrame:
     """Windows of 10 s, the first of them warm-up, in which 100 pairs each are due to users."""
     n = len(delivered)
     counted = [f"lost_{cause}" for cause in CAUSES]
-    counted += ["subscription_overhead", "handover_messages", "reconfiguration_overhead"]
+    counted += ["subscription_overhead", "handover_messages", "reconfiguration_overhead", "membership_messages"]
     counted += ["drain_messages", "offload_messages", "fault_messages", "stabilisation_messages", "healing_messages"]
     zeros = {name: [0] * n for name in counted}
     start = 10.0 * np.arange(n)

@@ -25,6 +25,7 @@ from test_against_oracle import (
     random_faults,
     random_healing,
     random_links,
+    random_members,
     schedule,
 )
 from test_offloading import KEY, Drawn
@@ -91,7 +92,7 @@ def faulty(seed: int, kind: str | None = None) -> Generated:
     """A network of this number without content, of any kind or a given one, in which brokers crash and links are cut.
 
     In three quarters of them much waits, in two thirds hops take longer, and half of those that could have no reconfiguration;
-    without it overlays mostly heal.
+    without it overlays mostly heal, and in half of them brokers leave and join as planned.
     """
     rng = random.Random(f"faults {seed}")
     drawn = rng.choice(("tree", "tree", "tree", "flood"))
@@ -108,6 +109,8 @@ def faulty(seed: int, kind: str | None = None) -> Generated:
     process = made.process if rng.random() < 0.5 else None
     if process is None:
         case = replace(case, healing=random_healing(random.Random(f"healing {seed}")))
+        if (members := random.Random(f"members {seed}")).random() < 0.5:
+            case = replace(case, faults=random_members(members, case.faults, case.brokers, case.horizon))
     return replace(made, case=case, process=process)
 
 
@@ -370,6 +373,9 @@ def watched(network: Network) -> Counter[str]:
             "reconnections at a limited rate": network.setting.reconnect.connection_rate is not None
             and metrics["reconnections"],
             "drains": metrics["drained_users"],
+            "brokers that leave": metrics["broker_departures"],
+            "brokers that join": metrics["broker_arrivals"],
+            "users that move there": metrics["moved_users"],
             "lost in crashes": metrics["lost_crashed"],
             "lost by cuts": metrics["lost_partitioned"],
             "healing": metrics["healing_messages"],

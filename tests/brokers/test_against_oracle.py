@@ -23,7 +23,7 @@ from oracles import guarantees as guarantees_oracle
 from oracles import network as oracle
 from oracles import overlays
 from oracles.draws import exponential, gamma, normal, uniform
-from oracles.faults import CRASH, CUT, DRAIN, LOSS, MEND, RESTART, SLOW
+from oracles.faults import CRASH, CUT, DRAIN, JOIN, LOSS, MEND, RESTART, SLOW
 
 from sim.base.randomness import Streams
 from sim.brokers.control.healing import HealingSetting
@@ -48,7 +48,7 @@ from sim.overlay.topic_connected.geometry import TopicConnected
 from sim.policies.selection.fixed import StaticSelection
 from sim.policies.selection.similarity import SimilaritySelection
 from sim.policies.views import SelectionSetting
-from sim.workloads.faults.fault import Drain
+from sim.workloads.faults.fault import Drain, Join
 from sim.workloads.faults.schedule import FaultSchedule
 from sim.workloads.format.workload import Workload
 
@@ -197,6 +197,32 @@ def random_faults(rng: random.Random, brokers: int, horizon: float, slows: bool,
     ]
     rows += [(grain * rng.randrange(int(horizon / grain)), DRAIN, number, -1, 0.0) for number in range(len(drains))]
     return {"rows": sorted(row for row in rows if row[0] < horizon), "sides": sides, "drains": drains, **reconnect}
+
+
+def random_members(rng: random.Random, faults: dict[str, Any], brokers: int, horizon: float) -> dict[str, Any]:
+    """The same faults where brokers also leave and join as planned; one does neither."""
+    changing = rng.sample(range(brokers), min(brokers - 1, rng.randint(1, 4)))
+    joining, grain = [broker for broker in changing if rng.random() < 0.5], rng.choice((GRAIN, GRAIN, 0.1))
+    rows, drains, joins = [*faults["rows"]], [*faults["drains"]], []
+    steps = range(1, int(horizon / grain))
+    for broker in joining:
+        time, everybody = grain * rng.choice(steps), frozenset(range(brokers))
+        among = everybody if rng.random() < 0.5 else frozenset(rng.sample(range(brokers), (brokers + 1) // 2))
+        rows.append((time, JOIN, len(joins), -1, 0.0))
+        joins.append(
+            (broker, rng.choice((None, 1 / GRAIN, 3.0)), rng.choice(("none", "policy", "share", "share")), among)
+        )
+    leaving = [broker for broker in changing if broker not in joining]
+    if joining and rng.random() < 0.3:
+        leaving = [*leaving, joining[0]]
+    for broker in leaving:
+        after = next((time for time, what, number, *_ in rows if what == JOIN and joins[number][0] == broker), 0.0)
+        if times := [grain * step for step in steps if grain * step > after]:
+            rows.append((rng.choice(times[: 1 + len(times) // 2]), DRAIN, len(drains), -1, 0.0))
+            drains.append(
+                ((broker,), rng.choice((None, 1 / GRAIN, 3.0)), rng.choice((0.0, GRAIN, 3.0, 3.0)), math.inf, True)
+            )
+    return {**faults, "rows": sorted(rows), "drains": drains, "joins": joins}
 
 
 def random_healing(rng: random.Random) -> dict[str, Any]:
@@ -439,7 +465,7 @@ def built(case: Case, world: Workload | None = None, **setting: Any) -> Network:
             clients=ClientSetting(**case.clients),
             reconnect=reconnect(case),
             delivery=DeliverySetting(**case.delivery),
-            healing=HealingSetting(case.healing["period"], case.healing["convergence"]) if case.healing else None,
+            healing=healing(case),
             **tiny.with_stations(
                 {
                     "faults": schedule(case) if case.faults else None,
@@ -458,16 +484,25 @@ def built(case: Case, world: Workload | None = None, **setting: Any) -> Network:
 
 def schedule(case: Case) -> FaultSchedule:
     """What fails, in columns."""
-    time, action, target, other, value = zip(*case.faults["rows"], strict=True) if case.faults["rows"] else ((),) * 5
+    rows = case.faults.get("rows", ())
+    time, action, target, other, value = zip(*rows, strict=True) if rows else ((),) * 5
     return FaultSchedule(
         np.array(time, np.float64),
         np.array(action, np.int8),
         np.array(target, np.int32),
         np.array(other, np.int32),
         np.array(value, np.float64),
-        np.array(case.faults["sides"], np.bool_).reshape(-1, case.brokers),
+        np.array(case.faults.get("sides", []), np.bool_).reshape(-1, case.brokers),
         tuple(Drain(0.0, math.inf, *drain) for drain in case.faults.get("drains", ())),
+        tuple(Join(0.0, math.inf, *join) for join in case.faults.get("joins", ())),
     )
+
+
+def healing(case: Case) -> HealingSetting | None:
+    """How the overlay heals; only as planned, where it has no period."""
+    if not (case.healing or schedule(case).changes_members):
+        return None
+    return HealingSetting(case.healing.get("period", math.inf), case.healing.get("convergence", 0.0))
 
 
 def reconnect(case: Case) -> ReconnectSetting:
@@ -663,7 +698,8 @@ def random_delivery(rng: random.Random, guarantee: str | None = None) -> dict[st
 
 def expected_healing(case: Case) -> faults_oracle.Healing | None:
     """How the overlay heals."""
-    if not case.healing:
+    setting = healing(case)
+    if setting is None:
         return None
     ids, kind = names(case), case.geometry
     meshed = kind in MESHES
@@ -687,12 +723,12 @@ def expected_healing(case: Case) -> faults_oracle.Healing | None:
         return back * 2 if kind == "star" else 0
 
     return faults_oracle.Healing(
-        case.healing["period"],
-        case.healing["convergence"],
+        setting.period,
+        setting.convergence,
         None if kind == "topic-connected" else partial(expected_routes, case, ids),
         checks,
         costs,
-        case.healing["successors"] if kind == "chord" else None,
+        case.healing.get("successors", SUCCESSORS) if kind == "chord" else None,
     )
 
 

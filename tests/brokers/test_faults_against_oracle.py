@@ -12,7 +12,7 @@ import pytest
 from generated import difference
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles.faults import CRASH, CUT, DRAIN, LOSS, MEND, RESTART, SLOW, Network, metrics
+from oracles.faults import CRASH, CUT, DRAIN, JOIN, LOSS, MEND, RESTART, SLOW, Network, metrics
 from test_against_oracle import (
     FLOOD,
     FLOODED,
@@ -26,6 +26,7 @@ from test_against_oracle import (
     loaded,
     random_faults,
     random_healing,
+    random_members,
     reproducible,
 )
 
@@ -36,7 +37,7 @@ def story(hosts: list[int], wants: list[set[int]], rows: list[tuple[Any, ...]], 
     """Users stay at their brokers; `rows` are (time, what, broker or side) and more where that matters."""
     brokers = 1 + max(hosts)
     reconnect, filled = more.pop("reconnect", {}), [(*row, -1, 0.0)[:5] if len(row) < 5 else row for row in rows]
-    sides, drains = more.pop("sides", []), more.pop("drains", [])
+    sides, drains, joins = (more.pop(name, []) for name in ("sides", "drains", "joins"))
     return Case(
         **{
             "brokers": brokers,
@@ -64,7 +65,7 @@ def story(hosts: list[int], wants: list[set[int]], rows: list[tuple[Any, ...]], 
             "queue": None,
             "regions": None,
             "looks": [],
-            "faults": {"rows": filled, "sides": sides, "drains": drains, **reconnect},
+            "faults": {"rows": filled, "sides": sides, "drains": drains, "joins": joins, **reconnect},
             **more,
         }
     )
@@ -352,8 +353,71 @@ def test_drains_take_turns_and_wait_while_nobody_takes_users() -> None:
     truth, found = outcome(case)
     assert [row for row in truth.decisions if row[0] > 1] == [(5.0, 0, 0, 1), (6.5, 0, 1, 0)]
     assert truth.delivered == {(0, 0): 4.0, (1, 0): 7.0}
-    assert truth.outages == [(1.0, 5.0), (5.5, 6.5), (6.75, 20.0)]
+    assert found["broker_availability"] == pytest.approx(1 - (4.0 + 1.0 + 13.25) / (20 * 2))
     assert found["drain_time"] == pytest.approx((3.0 + 0.0) / 2)
+
+
+def test_a_hub_that_leaves_hands_all_over_and_loses_nothing() -> None:
+    """The hub's user is moved to broker 2 at 2.5; at 3.5 broker 1 becomes the hub; at 4.5 broker 0 is gone, and stays so.
+
+    A publication of 2.75 comes to the former hub at 3.75, which sends it to broker 1, and that to the others. Those from outside
+    would enter at broker 0, and enter at broker 1 from 2 on. Two topics get another root, with a message and its answer each; on
+    the tree of topic 0, brokers 2 and 3 have another parent, with a request and its answer each.
+    """
+    case = story(
+        hosts=[0, 3, 2, 3],
+        wants=[{0}, set(), {0}, {0}],
+        rows=[(2.0, DRAIN, 0)],
+        drains=[((0,), 2.0, 1.0, math.inf, True)],
+        publications=[(2.75, 0, 1, 1), (5.0, 0, 1, 1), (8.0, 0, -1, 1), (9.0, 0, -1, 1), (10.0, 0, -1, 1)],
+    )
+    truth, found = outcome(case)
+    assert [row for row in truth.decisions if row[0] > 0] == [(2.5, 0, 0, 2)]
+    told = {pair: time for pair, time in truth.delivered.items() if pair[0] < 2}
+    assert told == {(0, 2): 5.75, (0, 3): 5.75, (1, 2): 7.0, (1, 3): 7.0}
+    assert found["lost"] == found["lost_disconnected"] == found["crashes"] == 0
+    assert found["broker_availability"] == 1.0
+    assert found["user_unavailability"] == 0.0
+    names = "broker_departures", "moved_users", "moved_topics", "moved_trees", "membership_messages"
+    assert tuple(found[name] for name in names) == (1, 1, 2, 1, 2 * 2 + 2 * 2)
+    assert found["healing_messages"] == found["fault_messages"] == 0
+
+
+def test_a_broker_that_joins_gets_its_share_of_users_one_by_one() -> None:
+    """Broker 0, the hub, is there from 5 on; until then broker 1 is the hub, and its users are at brokers 1 and 2, one each.
+
+    Of the users of broker 2, which has three, the first moves at 5.5; then nobody has more than one more than broker 0.
+    """
+    case = story(
+        hosts=[0, 0, 1, 2, 2],
+        wants=[{0}, {0}, set(), {0}, set()],
+        rows=[(5.0, JOIN, 0)],
+        joins=[(0, 2.0, "share", frozenset({0, 1, 2}))],
+        publications=[(1.0, 0, 4, 1), (4.5, 0, 4, 1), (7.0, 0, 4, 1)],
+    )
+    truth, found = outcome(case)
+    assert truth.decisions[0][3] == 1
+    assert truth.came_in == [5.0]
+    assert found["lost"] == 0
+    assert found["broker_availability"] == 1.0
+    assert (found["broker_arrivals"], found["moved_topics"], found["moved_trees"]) == (1, 2, 1)
+    assert [row for row in truth.decisions if row[0] > 0] == [(5.5, 1, 2, 0)]
+
+
+def test_users_of_a_broker_that_has_left_go_where_the_policy_says() -> None:
+    """Broker 1 crashes at 1 with its user, leaves at 2, and is never up again; the user would retry it, and goes to broker 0."""
+    case = story(
+        hosts=[1, 0],
+        wants=[{0}, set()],
+        rows=[(1.0, CRASH, 1), (2.0, DRAIN, 0)],
+        drains=[((1,), None, 0.5, math.inf, True)],
+        publications=[(6.0, 0, 1, 1)],
+        reconnect={"wait": 2.0, "exponential": False},
+    )
+    truth, found = outcome(case)
+    assert truth.connected == [(3.0, 0, 1)]
+    assert truth.delivered == {(0, 0): 6.0}
+    assert found["broker_availability"] == pytest.approx((1.0 + 1.5 / 2 + 17.5) / 20)
 
 
 # -- random ones
@@ -370,6 +434,8 @@ def faulted(draw: st.DrawFn, heals: bool = False, **fixed: Any) -> Case:
     case.faults = random_faults(rng, case.brokers, case.horizon, case.service[0] != "none", loss)
     if heals:
         case.healing = random_healing(random.Random(f"healing {case.seed}"))
+        if rng.random() < 0.7:
+            case.faults = random_members(rng, case.faults, case.brokers, case.horizon)
     return case
 
 
@@ -454,6 +520,8 @@ def test_simulator_and_oracle_agree_whatever_heals() -> None:
     run()
     assert min(tally["brokers routed around"], tally["brokers that rejoin"]) >= tally["cases"] / 3, tally
     assert min(tally["roots that move"], tally["joins sent again"]) >= tally["cases"] / 8, tally
+    assert min(tally["brokers that join"], tally["brokers that leave"]) >= tally["cases"] / 3, tally
+    assert tally["users who wait to move to a broker that is down"] >= tally["cases"] / 20, tally
     assert tally["crashes that cannot be healed"] >= tally["cases"] / 20, tally
 
 

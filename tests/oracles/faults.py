@@ -7,14 +7,16 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from operator import ne
+from typing import Any
 
 from oracles import network
 from oracles.network import CHANGES, DECISIONS, FAULTS, LOOKS, Job, Setting, World
 from oracles.overlays import Overlay
 
 RESTART, MEND, LOSS, SLOW, CRASH, CUT = range(6)  # in this order at equal times
-DRAIN = 8
+DRAIN, JOIN = 8, 9
 CONNECTING = CHANGES + 0.5  # after what the workload changes at that instant
 DRAINING = CHANGES + 0.75
 HEALING = DECISIONS + 0.5
@@ -25,7 +27,8 @@ Row = tuple[float, int, int, int, float]  # time, what, target, other, value
 class Faults:
     """`rows` as the schedule has them, in order; `sides` tells for each parting on which side each broker is.
 
-    `drains`: brokers, users per second (None: all at once), how long they stay up once drained, and are down then.
+    `drains`: brokers, users per second (None: all at once), how long they stay up once drained, and are down then; and whether they
+    leave instead. `joins`: the broker, which is not there before, users per second, which users ("policy" or "share"), from where.
 
     A user notices a crash `detection` later and tries to connect to the `same` broker or to the one that `select` gives; again after
     `wait` seconds, or twice as long each time up to `longest` if `exponential`, times 1 - `jitter` · `draw(user, its attempts so far)`.
@@ -35,7 +38,8 @@ class Faults:
 
     rows: list[Row]
     sides: list[list[bool]] = field(default_factory=list)
-    drains: list[tuple[tuple[int, ...], float | None, float, float]] = field(default_factory=list)
+    drains: list[tuple[Any, ...]] = field(default_factory=list)
+    joins: list[tuple[int, float | None, str, frozenset[int]]] = field(default_factory=list)
     detection: float = 0.0
     same: bool = True
     exponential: bool = True
@@ -113,15 +117,24 @@ class Network(network.Network):
         self.tried: Counter[int] = Counter()  # attempts of each user
 
         self.why: Counter[int] = Counter()  # for how many reasons each broker is down
-        self.plan: list[tuple[int, float | None, float, float]] = []  # drains to come: broker, rate, grace, time down
-        self.drain: tuple[int, float | None, float, float] | None = None
+        self.plan: list[tuple[Any, ...]] = []  # drains to come: broker, rate, grace, time down, leaves
+        self.drain: tuple[Any, ...] | None = None
+        self.missing = {broker for broker, *_ in faults.joins}  # brokers that are yet to join, are leaving or have left
+        self.closed = set(self.missing)  # and those to which users never connect again
+        self.late: list[tuple[int, int]] = []  # joins whose next step could not be taken, and users moved by them
+        self.shares = [(0.0, 1.0)]  # how many of the brokers that are not absent are up from when on
+        self.came_in: list[float] = []
+        self.went: list[float] = []
+        self.resettled: list[float] = []  # when a user was moved by that
+        self.rerooted: list[float] = []
+        self.regrown: list[float] = []
+        self.rearranging: list[float] = []  # when a message was sent for it
         self.stuck = False  # the drain, as no broker takes its users
 
         self.moved: list[float] = []
         self.drained: list[tuple[float, float]] = []  # when, and how long it took
         self.crashes: list[float] = []
         self.crashed: Counter[int] = Counter()  # how often each broker
-        self.outages: list[tuple[float, float]] = []
         self.absences: list[tuple[float, float]] = []
         self.attempts: list[float] = []
         self.connected: list[tuple[float, int, int]] = []  # time, user, topics
@@ -135,6 +148,10 @@ class Network(network.Network):
         super().__init__(setting, world, moments)
 
     def run(self, moments: Iterable[float] = ()) -> None:
+        for broker in self.missing:
+            self.fell[broker], self.why[broker], self.around = 0.0, 1, set(self.missing)
+        if self.missing and self.healing is not None and self.healing.overlay is not None:
+            self.setting.overlay, self.setting.roots = self.healing.overlay(self.around_nodes())
         for time in {row[0] for row in self.faults.rows}:
             self.at(time, FAULTS, self.fail)
         healing, rounds = self.healing, 1
@@ -144,7 +161,6 @@ class Network(network.Network):
             rounds += 1
         super().run(moments)
         end = self.setting.horizon
-        self.outages += [(start, end) for start in self.fell.values()]
         self.absences += [(absence.since, end) for absence in self.away.values()]
 
     def fail(self) -> None:
@@ -163,6 +179,8 @@ class Network(network.Network):
                 self.plan += [(broker, *how) for broker in brokers]
                 if self.drain is None:
                     self.begin_drain()
+            elif what == JOIN:
+                self.come_in_as_planned(target)
             elif what == LOSS:
                 self.loss = value
             elif what == SLOW:
@@ -172,6 +190,9 @@ class Network(network.Network):
         if self.stuck:
             self.stuck = False
             self.at(self.now, DRAINING, self.move_users)
+        late, self.late = self.late, []
+        for waiting in late:
+            self.at(self.now, DRAINING, partial(self.attract, *waiting))
         self.relinking += [self.now] * self.adjust()
         self.rejoin()
         self.note_hosting()
@@ -182,8 +203,10 @@ class Network(network.Network):
         self.drain = None
         if not self.plan:
             return
-        broker, rate, _, _ = self.drain = self.plan.pop(0)
+        broker, rate, _, _, *leaves = self.drain = self.plan.pop(0)
         self.drained_since = self.now
+        if any(leaves):
+            self.closed.add(broker)
         for user, absence in self.away.items():
             if absence.accepted == broker:
                 self.seen["drains while users connect"] += 1
@@ -193,36 +216,103 @@ class Network(network.Network):
     def takers(self) -> list[int]:
         """The brokers that take users."""
         drained = None if self.drain is None else self.drain[0]
-        return [other for other in range(len(self.brokers)) if other not in self.fell and other != drained]
+        closed = {drained} | self.closed | self.fell.keys()
+        return [other for other in range(len(self.brokers)) if other not in closed]
 
     def move_users(self) -> None:
         """One of them, or all."""
         assert self.drain is not None
-        broker, rate, grace, _ = self.drain
+        broker, rate, grace, _, *leaves = self.drain
         users = [user for user, host in enumerate(self.host) if host == broker]
         if users and not self.takers():
             self.seen["drains that waited"] += 1
             self.stuck = True
             return
         for user in users[:1] if rate else users:
-            chosen = network.Network.decide(self, user, self.wants[user])
-            if chosen not in self.takers():
-                hosts = Counter(self.host)
-                delay = self.setting.delay[chosen]
-                chosen = min(self.takers(), key=lambda other: (delay[other], hosts[other], other))
-            self.moved.append(self.now)
-            self.attach(user, chosen, self.wants[user], self.wants[user])
-            self.relinking += [self.now] * self.adjust()
-            self.note_hosting()
+            chosen = self.choose(user)
+            (self.resettled if any(leaves) else self.moved).append(self.now)
+            self.resettle(user, self.nearest(chosen))
         if rate and len(users) > 1:
             self.at(self.now + 1 / rate, DRAINING, self.move_users)
         else:
             self.drained.append((self.now, self.now - self.drained_since))
-            self.at(self.now + grace, DRAINING, self.shut)
+            self.at(self.now + grace, DRAINING, self.give_away if any(leaves) else self.shut)
+
+    def nearest(self, chosen: int) -> int:
+        """The broker, or the nearest one that takes users if it does not."""
+        if chosen in self.takers():
+            return chosen
+        hosts, delay = Counter(self.host), self.setting.delay[chosen]
+        return min(self.takers(), key=lambda other: (delay[other], hosts[other], other))
+
+    def resettle(self, user: int, broker: int) -> None:
+        self.attach(user, broker, self.wants[user], self.wants[user])
+        self.relinking += [self.now] * self.adjust()
+        self.note_hosting()
+
+    def give_away(self) -> None:
+        """A broker that leaves has no users any more: the overlay routes around it."""
+        assert self.drain is not None
+        broker, _, grace, *_ = self.drain
+        self.seen["brokers that leave"] += 1
+        self.missing.add(broker)
+        self.void[broker] = self.requests
+        self.went.append(self.now)
+        self.heal(self.around & self.fell.keys(), planned=True)
+        self.note_shares()
+        self.at(self.now + grace, DRAINING, self.shut)
+
+    def come_in_as_planned(self, number: int) -> None:
+        broker, rate, *_ = self.faults.joins[number]
+        self.seen["brokers that join"] += 1
+        self.missing.remove(broker)
+        self.closed.remove(broker)
+        self.why[broker] -= 1
+        if not self.why[broker]:
+            del self.fell[broker]
+        self.note_shares()
+        self.came_in.append(self.now)
+        self.heal(self.around & self.fell.keys(), planned=True)
+        self.at(self.now + (1 / rate if rate else 0.0), DRAINING, partial(self.attract, number, 0))
+
+    def attract(self, number: int, first: int) -> None:
+        """One user, from the first who has not been asked on, or all."""
+        broker, rate, users, among = self.faults.joins[number]
+        if broker not in self.takers():
+            self.seen["users who wait to move to a broker that is down"] += 1
+            self.late.append((number, first))
+            return
+        if users == "policy":
+            for user in range(first, len(self.host)):
+                if self.host[user] in (None, broker) or self.choose(user) != broker:
+                    continue
+                self.resettled.append(self.now)
+                self.resettle(user, broker)
+                if rate:
+                    self.at(self.now + 1 / rate, DRAINING, partial(self.attract, number, user + 1))
+                    return
+        while users == "share":
+            hosts = Counter(host for host in self.host if host in among and host != broker)
+            most = min(hosts, key=lambda other: (-hosts[other], other), default=broker)
+            if hosts[most] < self.host.count(broker) + 2:
+                return
+            self.resettled.append(self.now)
+            self.resettle(self.host.index(most), broker)
+            if rate:
+                self.at(self.now + 1 / rate, DRAINING, partial(self.attract, number, 0))
+                return
+
+    def choose(self, user: int) -> int:
+        """The broker by the policy, whether it takes users or not."""
+        return network.Network.decide(self, user, self.wants[user])
+
+    def note_shares(self) -> None:
+        there = len(self.brokers) - len(self.missing)
+        self.shares.append((self.now, 1 - len(self.fell.keys() - self.missing) / max(there, 1)))
 
     def shut(self) -> None:
         assert self.drain is not None
-        broker, _, _, down = self.drain
+        broker, _, _, down, *_ = self.drain
         self.go_down(broker)
         self.relinking += [self.now] * self.adjust()
         self.note_hosting()
@@ -243,13 +333,13 @@ class Network(network.Network):
 
     def rejoin(self) -> None:
         """Route through brokers that are up again."""
-        if self.around - self.fell.keys():
+        if self.around - self.fell.keys() - self.missing:
             self.heal(self.around & self.fell.keys())
 
     def check(self) -> None:
         """Everybody checks its neighbours, as things were before this instant."""
         assert self.healing is not None
-        nodes, up = self.nodes_but(self.around), self.nodes_but(self.fell)
+        nodes, up = self.nodes_but(self.around), self.nodes_but(self.fell.keys() | self.missing)
         self.checking += [self.now] * self.healing.checks(self.setting.overlay, nodes, up)
 
     def around_nodes(self) -> frozenset[int]:
@@ -268,13 +358,14 @@ class Network(network.Network):
                 lambda: self.heal(self.around | (noticed & self.fell.keys())),
             )
 
-    def heal(self, down: set[int]) -> None:
-        """Route around these brokers, and through all others again."""
+    def heal(self, down: set[int], planned: bool = False) -> None:
+        """Route around these brokers and absent ones, and through all others again."""
         assert self.healing is not None
+        down = down | self.missing
         if down == self.around:
             return
         around = self.reach(down)
-        for broker in down - around:
+        for broker in down - around - self.missing:
             crash = self.crashed[broker]
             if self.given_up.get(broker) != crash:
                 self.given_up[broker] = crash
@@ -295,13 +386,20 @@ class Network(network.Network):
             self.setting.overlay, self.nodes_but(around), len(failed), len(back)
         )
         self.trees = self.all_trees()
+        new_edges = [0]
         if None not in self.setting.roots:
-            messages += 2 * sum(
-                above is not None and (node, above) not in old.items()
+            new_edges = [
+                sum(above is not None and (node, above) not in old.items() for node, above in new.items())
                 for old, new in zip(before, self.trees, strict=True)
-                for node, above in new.items()
-            )
-        self.mending += [self.now] * messages
+            ]
+        messages += 2 * sum(new_edges)
+        if planned:
+            others = sum(map(ne, roots, self.setting.roots))
+            self.rearranging += [self.now] * (messages + 2 * others)
+            self.rerooted += [self.now] * others
+            self.regrown += [self.now] * sum(map(bool, new_edges))
+        else:
+            self.mending += [self.now] * messages
         for broker in sorted(failed):
             for number, _ in self.asleep.pop(broker, []):
                 self.ask_again(number)
@@ -315,7 +413,7 @@ class Network(network.Network):
         if healing.successors is None:
             return down
         ring = [self.broker_at[node] for node in sorted(self.setting.node_of)]
-        ring = [broker for broker in ring if broker not in down & self.around]
+        ring = [broker for broker in ring if broker not in down & (self.around | self.missing)]
         found = set(down)
         for first in range(len(ring)):
             run = [ring[(first + step) % len(ring)] for step in range(healing.successors)]
@@ -327,7 +425,7 @@ class Network(network.Network):
         """A join or leave that waits for a broker that is routed around."""
         self.seen["joins sent again"] += 1
         enact, topic, asking = self.sent_for[number], self.topic_of[number], self.asker[number]
-        if asking in self.fell:
+        if asking in self.fell.keys() | self.missing:
             enact()
             return
         self.requests += 1
@@ -358,6 +456,7 @@ class Network(network.Network):
     def crash(self, broker: int) -> None:
         self.crashed[broker] += 1
         self.fell[broker] = self.now
+        self.note_shares()
         at = self.brokers[broker]
         jobs = [*at.serving, *at.front, *at.queue]
         self.seen["crashes with publications waiting"] += any(job.what >= 0 for job in at.queue)
@@ -392,7 +491,8 @@ class Network(network.Network):
                 job.dropped("crashed")
 
     def restart(self, broker: int) -> None:
-        self.outages.append((self.fell.pop(broker), self.now))
+        del self.fell[broker]
+        self.note_shares()
         node = self.setting.node_of[broker]
         for topic in range(len(self.setting.roots)):
             if node in self.joined[topic]:
@@ -421,6 +521,15 @@ class Network(network.Network):
             super().served(broker, job)
 
     # -- trees
+
+    def tree(self, topic: int, source: int | None = None) -> dict[int, int | None]:
+        """A broker that leaves sends what still comes to it as a root to the present root."""
+        root = self.setting.roots[topic]
+        if source is None or root is None or self.broker_at[source] not in self.around & self.missing:
+            return super().tree(topic, source)
+        below = super().tree(topic)
+        self.seen["publications that come to a root that is leaving"] += bool(below)
+        return {source: None, **below, root: source} if below else {}
 
     def members(self, topic: int) -> set[int]:
         return self.joined[topic]
@@ -465,7 +574,7 @@ class Network(network.Network):
             return
 
         def wake() -> None:
-            if destination in self.around:
+            if destination in self.around & self.fell.keys():
                 self.ask_again(-what)
             elif destination in self.fell:
                 self.asleep[destination].append((-what, arrive))
@@ -510,6 +619,13 @@ class Network(network.Network):
 
     # -- users
 
+    def outside(self, number: int) -> int:
+        """Nothing enters at brokers that are absent or leaving: it does at the next one."""
+        broker = super().outside(number)
+        while broker in self.closed:
+            broker = (broker + 1) % len(self.brokers)
+        return broker
+
     def crashes_on(self, user: int) -> list[float]:
         return [time for time, who, _, to in self.decisions if who == user and to < 0]
 
@@ -533,6 +649,8 @@ class Network(network.Network):
     def decide(self, user: int, topics: set[int]) -> int:
         """Who has a broker stays there if the policy says one that takes nobody."""
         chosen, current = super().decide(user, topics), self.host[user]
+        if not self.trees:
+            return self.nearest(chosen)
         if current is None or chosen in (current, *self.takers()):
             return chosen
         self.seen[f"handovers to brokers that are {'down' if chosen in self.fell else 'drained'}"] += 1
@@ -560,8 +678,9 @@ class Network(network.Network):
         self.attempts.append(self.now)
         self.tried[user] += 1
         absence, faults = self.away[user], self.faults
-        broker = absence.former if faults.same else self.decide(user, self.wants[user])
-        if broker not in self.takers() and not faults.same and self.takers():
+        same = faults.same and absence.former not in self.closed
+        broker = absence.former if same else self.decide(user, self.wants[user])
+        if broker not in self.takers() and not same and self.takers():
             broker = min(self.takers(), key=lambda other: (self.setting.delay[broker][other], other))
             self.seen["decisions for brokers that are down"] += 1
         if broker not in self.takers():
@@ -602,7 +721,11 @@ def metrics(truth: Network, since: float, until: float) -> dict[str, float | int
     return {
         **network.metrics(truth, since, until),
         "crashes": count(truth.crashes),
-        "broker_availability": 1 - seconds(truth.outages) / ((until - since) * len(truth.brokers)),
+        "broker_availability": sum(
+            share * seconds([(start, end)])
+            for (start, share), (end, _) in pairwise([*truth.shares, (truth.setting.horizon, 0.0)])
+        )
+        / (until - since),
         "connection_attempts": count(truth.attempts),
         "reconnections": len(connected),
         "resubscriptions": sum(topics for *_, topics in connected),
@@ -610,6 +733,12 @@ def metrics(truth: Network, since: float, until: float) -> dict[str, float | int
         "drained_users": count(truth.moved),
         "drained_brokers": len(drained),
         "drain_time": sum(drained) / len(drained) if drained else None,
+        "broker_arrivals": count(truth.came_in),
+        "broker_departures": count(truth.went),
+        "moved_users": count(truth.resettled),
+        "moved_topics": count(truth.rerooted),
+        "moved_trees": count(truth.regrown),
+        "membership_messages": count(truth.rearranging),
         "stabilisation_messages": count(truth.checking),
         "healing_messages": count(truth.mending),
         "unhealed_crashes": count(truth.unhealed),

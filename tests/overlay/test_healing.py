@@ -62,7 +62,7 @@ def test_live_nodes_reach_the_root_and_are_reached_whatever_is_down(
     down = rng.random(nodes) < share
     down[rng.integers(nodes)] = False
     assert isinstance(overlay, Healing)
-    repair = overlay.heal(down)
+    repair = overlay.heal(down, np.zeros_like(down))
     assert repair.around.tolist() == down.tolist()
     edges = {tuple(edge) for edge in overlay.edges().tolist()}
     assert not down[np.array(sorted(edges), np.int64).reshape(-1, 2)].any()
@@ -76,7 +76,7 @@ def test_live_nodes_reach_the_root_and_are_reached_whatever_is_down(
         tree = overlay.tree(topic, overlay.roots[topic])
         assert set(np.flatnonzero(members[topic] & ~down).tolist()) <= set(tree.nodes.tolist())
         assert not down[tree.nodes].any()
-    overlay.heal(np.zeros(nodes, np.bool_))
+    overlay.heal(np.zeros(nodes, np.bool_), np.zeros(nodes, np.bool_))
     for topic, node in np.argwhere(members & ~down).tolist():
         whole.join(topic, node)
     assert trees(overlay) == trees(whole)
@@ -91,7 +91,7 @@ def test_a_ring_without_some_nodes_is_the_ring_of_the_others(nodes: int, key: in
     overlay, rng = made(Chord, {"successors": 1024}, nodes, key), np.random.default_rng(key)
     down = rng.random(nodes) < 0.5
     down[rng.integers(nodes)] = False
-    overlay.heal(down)
+    overlay.heal(down, np.zeros_like(down))
     live = np.flatnonzero(~down).tolist()
     ids = overlay.ids.tolist()
 
@@ -107,15 +107,40 @@ def test_a_ring_without_some_nodes_is_the_ring_of_the_others(nodes: int, key: in
 def test_a_run_as_long_as_a_successor_list_stays_also_across_zero() -> None:
     overlay = made(Chord, {"successors": 2}, 6, 1)
     down = np.array([True, False, True, False, False, True])
-    assert overlay.heal(down).around.tolist() == [False, False, True, False, False, False]
+    assert overlay.heal(down, np.zeros_like(down)).around.tolist() == [False, False, True, False, False, False]
     down[5] = False
-    assert overlay.heal(down).around.tolist() == [True, False, True, False, False, False]
+    assert overlay.heal(down, np.zeros_like(down)).around.tolist() == [True, False, True, False, False, False]
+
+
+def test_nodes_that_leave_as_planned_break_no_ring() -> None:
+    overlay = made(Chord, {"successors": 2}, 6, 1)
+    down = np.array([True, False, True, False, False, True])
+    absent = np.array([True, False, False, False, False, False])
+    assert overlay.heal(down, absent).around.tolist() == down.tolist()
+
+
+def test_a_root_that_leaves_hands_its_topics_over_and_sends_on_what_still_comes() -> None:
+    """The message of a topic goes from the former root to the present one, and from there along its tree."""
+    overlay, rng = made(Chord, {}, 8, 3), np.random.default_rng(3)
+    joined(overlay, rng)
+    topic = next(t for t in range(TOPICS) if overlay._joined.get(t) is not None and overlay._joined[t].sum() > 2)
+    root = overlay.roots[topic]
+    leaving = np.arange(8) == root
+    repair = overlay.heal(leaving, leaving)
+    tree, former = overlay.tree(topic, overlay.roots[topic]), overlay.tree(topic, root)
+    assert repair.topics >= 1
+    assert repair.trees >= 1
+    assert overlay.roots[topic] != root
+    assert former.nodes.tolist() == [root, *tree.nodes.tolist()]
+    assert former.parents.tolist() == [-1, 0, *(tree.parents[1:] + 1).tolist()]
+    assert former.depth.tolist() == [0, *(tree.depth + 1).tolist()]
+    assert former.first_child.tolist() == [1, *(tree.first_child + 1).tolist()]
 
 
 def test_without_a_live_node_nothing_changes() -> None:
     overlay = made(Chord, {}, 4, 1)
     before = overlay.edges().tolist()
-    repair = overlay.heal(np.ones(4, np.bool_))
+    repair = overlay.heal(np.ones(4, np.bool_), np.zeros(4, np.bool_))
     assert (repair.messages, repair.around.any(), overlay.edges().tolist()) == (0, False, before)
 
 
@@ -128,9 +153,9 @@ def test_rejoining_takes_the_square_of_the_logarithm(nodes: int, messages: int) 
 @pytest.mark.parametrize(("kind", "parameters"), KINDS)
 def test_a_node_that_is_routed_around_joins_no_tree(kind: Any, parameters: dict[str, Any]) -> None:
     overlay = made(kind, parameters, 8, 1)
-    overlay.heal(np.arange(8) == 3)
+    overlay.heal(np.arange(8) == 3, np.zeros(8, np.bool_))
     with pytest.raises(ValueError, match="node 3 is routed around, and on no tree"):
         overlay.join(0, 3)
-    overlay.heal(np.zeros(8, np.bool_))
+    overlay.heal(np.zeros(8, np.bool_), np.zeros(8, np.bool_))
     overlay.join(0, 3)
     assert 3 in overlay.tree(0, -1).nodes

@@ -238,6 +238,42 @@ CRASH_AT_ONE = {"brokers": 1, "at": 1}
             r"faults\[0\]: a single broker has nowhere to move its users to \(allowed: two brokers or more\)",
         ),
         (
+            {"faults": [{"kind": "leave", "brokers": [0, 1], "at": 1}, {"kind": "leave", "brokers": 1, "at": 2}]},
+            r"faults\[1\]: broker 1 is to leave at 2 s, but leaves at 1 s by faults\[0\] \(allowed: once\)$",
+        ),
+        (
+            {"faults": [{"kind": "join", "brokers": 1, "at": [1, 5]}]},
+            r"faults\[0\]: broker 1 is to join at 5 s, but joins at 1 s by faults\[0\] \(allowed: once\)$",
+        ),
+        (
+            {"faults": [{"kind": "join", "brokers": 1, "at": 0}]},
+            r"faults\[0\]: broker 1 is to join at 0 s, without having been absent \(allowed: times after 0\)$",
+        ),
+        (
+            {"faults": [{"kind": "join", "brokers": 1, "at": 5}, {"kind": "leave", "brokers": 1, "at": 2}]},
+            r"faults\[0\]: broker 1 is to join at 5 s, but is there until it leaves at 2 s by faults\[1\] \(allowed: a broker",
+        ),
+        (
+            {"faults": [{"kind": "join", "brokers": 1, "at": 5}, CRASH_AT_ONE]},
+            r"faults\[1\]: broker 1 is to crash at 1 s, but only joins at 5 s by faults\[0\] \(allowed: later\)$",
+        ),
+        (
+            {"faults": [{"kind": "leave", "brokers": [0, 1, 2], "at": 1}, {"kind": "leave", "brokers": 3, "at": 2}]},
+            r"faults\[1\]: the last broker is to leave at 2 s \(allowed: all but one\)$",
+        ),
+        (
+            {"faults": [{"kind": "join", "brokers": [0, 1, 2, 3], "at": 1}]},
+            r"faults\[0\]: all brokers are to join \(4 of 4; allowed: all but one that is there before\)$",
+        ),
+        (
+            {"faults": [{"kind": "join", "brokers": 1, "at": 1, "users": "region"}]},
+            r"faults\[0\]: users: these brokers have no regions \(allowed: \"share\"",
+        ),
+        (
+            {"faults": [{"kind": "join", "brokers": 1, "at": 1, "for": 2}]},
+            r"faults\[0\].for: unknown key",
+        ),
+        (
             {"faults": [{"kind": "lifetimes", "up": {"mean": 9}, "down": {"mean": 9}, "repairers": 0}]},
             r"faults\[0\].repairers: expected a value greater than or equal to 1",
         ),

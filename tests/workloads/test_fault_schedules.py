@@ -37,7 +37,7 @@ from sim.workloads.faults.schedule import (
     RESTART,
     SLOW_DOWN,
     FaultSchedule,
-    overlapping,
+    impossible,
     resolve_faults,
 )
 
@@ -214,8 +214,8 @@ def test_listed_outages_of_one_broker_must_not_overlap_but_may_meet() -> None:
         "broker rome is to crash at 4 s, but is down from 3 s until 5 s by faults[0] "
         "(allowed: outages of one broker that do not overlap)"
     )
-    assert overlapping([some, drawn, again], SETTING.names) == (2, wrong)
-    assert overlapping([some, drawn], SETTING.names) is None
+    assert impossible([some, drawn, again], SETTING.names) == (2, wrong)
+    assert impossible([some, drawn], SETTING.names) is None
 
 
 # -- the kinds

@@ -1,4 +1,4 @@
-"""Drains: brokers that are emptied of users, one at a time, and then taken down."""
+"""Drains: brokers that are emptied of users, one at a time, and then taken down, or leave."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from sim.brokers.fabric.clock import DRAINS, Clock
 from sim.brokers.fabric.outages import Outages
 from sim.brokers.statistics.recorder import Recorder
-from sim.brokers.users.reconnect import nearest_broker
+from sim.brokers.users.reconnect import accepting_broker
 from sim.brokers.users.users import HostedUsers
 from sim.overlay.pair_times import PairTimes
 from sim.workloads.faults.fault import Drain
@@ -22,9 +22,13 @@ Row = tuple[float, str, int, float]
 
 
 class Maintenance(NamedTuple):
-    """What drains need of others: `refuse`, `take_down` and `bring_up` a broker; `busy()`: whether nothing may change now."""
+    """What drains need of others: `refuse`, `take_down` and `bring_up` a broker; `busy()`: whether nothing may change now.
+
+    `hand_over` lets the overlay route around one that is leaving, and returns how many topics have moved.
+    """
 
     refuse: Callable[[int], None]
+    hand_over: Callable[[int], int]
     take_down: Callable[[int], None]
     bring_up: Callable[[int], None]
     busy: Callable[[], bool]
@@ -36,7 +40,8 @@ class Drains:
     A broker that is drained accepts no users. Those that it has move elsewhere at the drain's rate, lowest number first: to the broker
     that the policy chooses or, if that accepts none, the nearest to it that does, by the times of `hops` between them (with the
     fewest users, then the lowest number, on ties). `grace` seconds after the last has left it goes down, and its drain is over
-    when it is up again, or at once if it does not return.
+    when it is up again, or at once if it does not return. One that leaves takes nothing from outside meanwhile, is routed around
+    by then, and goes down after another `grace` seconds.
     """
 
     def __init__(
@@ -53,6 +58,7 @@ class Drains:
         self._next: deque[tuple[int, Drain]] = deque()
         self._now: tuple[int, Drain] | None = None
         self._since = 0.0
+        self._moved = 0  # topics of the broker that is leaving
         self._leaving: deque[int] = deque()  # users who were at the broker when its drain began
         self._waits: Callable[[], None] | None = None  # a step that could not be taken
         self.rows: list[Row] = []
@@ -82,10 +88,12 @@ class Drains:
             return
         broker, drain = self._now = self._next.popleft()
         self._outages.draining[broker] = True
+        if drain.leaves:
+            self._outages.close(broker, True)
         self._maintenance.refuse(broker)
         self._since = self._clock.now
         self._leaving = deque(np.flatnonzero(self._users.host == broker).tolist())
-        self._note("drain", broker, len(self._leaving))
+        self._note("leave" if drain.leaves else "drain", broker, len(self._leaving))
         self._plan(0.0 if drain.rate is None else 1.0 / drain.rate, self._step)
 
     def _step(self) -> None:
@@ -97,8 +105,10 @@ class Drains:
                 self._waits = self._step
                 return
             user = self._leaving.popleft()
-            self._users.connect(user, self._target(user))
-            self._recorder.count("drained_users", self._clock.now)
+            self._users.connect(
+                user, accepting_broker(self._users, self._outages, self._hops, self._users.choice(user))
+            )
+            self._recorder.count("moved_users" if drain.leaves else "drained_users", self._clock.now)
             if drain.rate is not None:
                 break
         if self._stay(broker):
@@ -109,7 +119,7 @@ class Drains:
         self._note("drained", broker, took)
         self._recorder.count("drained_brokers", self._clock.now)
         self._recorder.count("drain_time_sum", self._clock.now, took)
-        self._plan(drain.grace, self._leave)
+        self._plan(drain.grace, self._hand_over if drain.leaves else self._leave)
 
     def _stay(self, broker: int) -> bool:
         """Whether users are still at the broker; those who have gone by themselves are forgotten."""
@@ -117,13 +127,15 @@ class Drains:
             self._leaving.popleft()
         return bool(self._leaving)
 
-    def _target(self, user: int) -> int:
-        """The broker for a user."""
-        broker, accepting = self._users.choice(user), self._outages.accepting()
-        if accepting.item(broker):
-            return broker
-        among = np.flatnonzero(accepting)
-        return nearest_broker(self._hops, broker, among[np.argsort(self._users.numbers[among], kind="stable")])
+    def _hand_over(self) -> None:
+        """Let the overlay route around the broker, which stays up meanwhile."""
+        assert self._now is not None
+        if self._maintenance.busy():
+            self._waits = self._hand_over
+            return
+        broker, drain = self._now
+        self._moved = self._maintenance.hand_over(broker)
+        self._plan(drain.grace, self._leave)
 
     def _leave(self) -> None:
         """Take the drained broker down."""
@@ -132,10 +144,11 @@ class Drains:
             self._waits = self._leave
             return
         broker, drain = self._now
-        self._note("down", broker, 0.0)
+        self._note("left" if drain.leaves else "down", broker, self._moved)
+        self._moved = 0
         self._maintenance.take_down(broker)
         if math.isinf(drain.down):
-            self._outages.draining[broker] = False
+            self._outages.draining[broker] = drain.leaves
             self._begin()
         else:
             self._plan(drain.down, self._return)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
-
-import numpy as np
 
 from sim.base.arrays import Columns
 from sim.brokers.control.drains import Drains, Maintenance
 from sim.brokers.control.healing import HealingControl
+from sim.brokers.control.joining import JoiningBrokers
 from sim.brokers.control.protocol import ReconfigurationProtocol
 from sim.brokers.control.topic_trees import TreeSteps
 from sim.brokers.control.trees import TreeControl
@@ -17,9 +17,10 @@ from sim.brokers.fabric.clock import FAILURES, Feed
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.changes import Changes
-from sim.brokers.users.reconnect import Reconnection, ReconnectSetting
+from sim.brokers.users.reconnect import Reconnection, ReconnectSetting, accepting_broker
 from sim.brokers.users.users import HostedUsers
-from sim.workloads.faults.schedule import CRASH, CUT, DRAIN, LOSS, MEND, RESTART, SLOW_DOWN, FaultSchedule
+from sim.workloads.faults.fault import Join
+from sim.workloads.faults.schedule import CRASH, CUT, DRAIN, JOIN, LOSS, MEND, RESTART, SLOW_DOWN, FaultSchedule
 
 
 class Failing(NamedTuple):
@@ -50,8 +51,9 @@ class FaultControl:
         self._users, self._changes, self._protocol = users, changes, protocol
         again = fabric.clock, failing.reconnect, users, fabric.outages, fabric.links.hops, recorder
         self._reconnection = Reconnection(*again, failing.key, self._busy)
-        mends = Maintenance(self._reconnection.refuse, self._shut, self._return, self._busy)
+        mends = Maintenance(self._reconnection.refuse, self._hand_over, self._shut, self._return, self._busy)
         self._drains = Drains(fabric.clock, users, fabric.outages, fabric.links.hops, recorder, mends)
+        self._joining = JoiningBrokers(fabric.clock, users, fabric.outages, recorder, self._busy)
         self._reasons = [0] * len(fabric.outages.down)  # for which each broker is down
         self.healing: HealingControl | None = None
         self.steps: TreeSteps | None = None
@@ -59,6 +61,19 @@ class FaultControl:
         self._up_again: list[int] = []  # brokers that have yet to leave the trees that they were on
         self._restarted: list[int] = []  # brokers that have yet to send again what they keep
         self._awaits = False  # the end of a transition
+
+    def prepare(self) -> None:
+        """Before any user joins: brokers that are to join later are absent."""
+        for join in self._schedule.joins:
+            self._reasons[join.broker] = 1
+            self._outages.absent[join.broker] = True
+            self._outages.take_down(join.broker, True)
+            self._outages.close(join.broker, True)
+        if self._schedule.joins:
+            assert self.healing is not None
+            self.healing.members_changed()
+            self._engine.outages_changed()
+            self._users.elsewhere = partial(accepting_broker, self._users, self._outages, self._fabric.links.hops)
 
     def start(self) -> None:
         """Schedule the first fault."""
@@ -83,6 +98,7 @@ class FaultControl:
             self._trees.before_change()  # again: engines may have looked at trees since
             self._leave_trees()
         self._drains.go_on()
+        self._joining.go_on()
         if self.healing is not None:
             self.healing.faults(at_once=True)
         self._send_again()
@@ -98,6 +114,8 @@ class FaultControl:
             self._come_up(target)
         elif action == DRAIN:
             self._drains.add(self._schedule.drains[target])
+        elif action == JOIN:
+            self._join(self._schedule.joins[target])
         elif action in (CUT, MEND):
             if other < 0:
                 outages.cut_off(target, action == CUT)
@@ -112,6 +130,26 @@ class FaultControl:
             assert self._fabric.transmission is not None
             self._fabric.transmission.loss = value
             self._engine.outages_changed()
+
+    def _join(self, join: Join) -> None:
+        """A broker joins the network, and its node the overlay."""
+        self._outages.absent[join.broker] = False
+        self._outages.close(join.broker, False)
+        self._come_up(join.broker)
+        self._brokers_changed()
+        assert self.healing is not None
+        self._recorder.count("broker_arrivals", self._fabric.clock.now)
+        self._joining.add(join, self.healing.members_changed())
+
+    def _hand_over(self, broker: int) -> int:
+        """Let the overlay route around a broker that is about to leave; returns how many topics have moved."""
+        self._look()
+        self._outages.absent[broker] = True
+        self._trees.crash(broker)  # none of its requests may have an effect any more
+        self._brokers_changed()
+        assert self.healing is not None
+        self._recorder.count("broker_departures", self._fabric.clock.now)
+        return self.healing.members_changed()
 
     def _go_down(self, broker: int) -> None:
         """Take a broker down, for one more reason."""
@@ -175,7 +213,7 @@ class FaultControl:
 
     def table(self) -> Columns:
         """What failed or worked again, and when, as columns of a table."""
-        return self._schedule.table(self._drains.rows)
+        return self._schedule.table(self._drains.rows + self._joining.rows)
 
     def _leave_trees(self) -> None:
         """Let restarted brokers leave the trees that they were on."""
@@ -199,8 +237,8 @@ class FaultControl:
         self._leave_trees()
         self._reconnection.go_on()
         self._drains.go_on()
+        self._joining.go_on()
 
     def _brokers_changed(self) -> None:
         self._engine.outages_changed()
-        down = np.count_nonzero(self._outages.down)
-        self._recorder.brokers_up.set(self._fabric.clock.now, 1.0 - down / len(self._outages.down))
+        self._recorder.brokers_up.set(self._fabric.clock.now, self._outages.up())

@@ -1,4 +1,4 @@
-"""Healing: brokers check each other periodically, and the overlay routes around those that are found to be down."""
+"""Healing: brokers check each other periodically, and the overlay routes around those that are down, and planned absences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sim.brokers.data.engine import Engine
 from sim.brokers.fabric.clock import CONTROL
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.statistics.recorder import Recorder
-from sim.overlay.healing import Healing
+from sim.overlay.healing import Healing, Repair
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class HealingControl:
     """Routes around brokers that are down, from the first round of checks after a crash on, plus the time of convergence.
 
     Rounds are at multiples of the period. Only those after a crash are events; their messages are counted afterwards, each round's
-    with the brokers and links as they were before its instant. A broker that restarts rejoins at once. Repairs take no time.
+    with the brokers and links as they were before its instant. A broker that restarts rejoins at once. Repairs take no time. With an
+    infinite period there are no rounds, but brokers leave and join as planned.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class HealingControl:
         brokers, outages = len(fabric.node_of), fabric.outages
         self._down = np.zeros(brokers, np.bool_) if outages is None else outages.down
         self._bypassed = np.zeros(brokers, np.bool_) if outages is None else outages.bypassed
+        self._absent = np.zeros(brokers, np.bool_) if outages is None else outages.absent
         self._unhealed = np.zeros(
             brokers, np.bool_
         )  # those that, since their last crash, could not be routed around once
@@ -53,11 +55,11 @@ class HealingControl:
         """Brokers, links or routes have changed: from the next round on, messages are counted by them."""
         if not self._trees.bootstrapping:
             self._count_rounds(self._fabric.clock.now)
-            self._messages = self._overlay.maintenance(self._at_nodes(self._down))
+            self.start()
 
     def start(self) -> None:
-        """The run begins."""
-        self._messages = self._overlay.maintenance(self._at_nodes(self._down))
+        """The run begins, with brokers, links or routes as they are now."""
+        self._messages = self._overlay.maintenance(self._at_nodes(self._down | self._absent))
 
     def close(self) -> None:
         """Count the remaining rounds."""
@@ -88,10 +90,9 @@ class HealingControl:
     def faults(self, at_once: bool = False) -> None:
         """Brokers have gone down or come up: these rejoin, and the next round notices those; `at_once`: a round of this instant."""
         self.look()
-        if (self._bypassed & ~self._down).any():
-            self.route_around(self._bypassed & self._down)
+        self._route_around(self._bypassed)
         now, period = self._fabric.clock.now, self._setting.period
-        if self._round_at < math.inf or not (self._down & ~self._bypassed).any():
+        if period == math.inf or self._round_at < math.inf or not (self._down & ~self._bypassed).any():
             return
         number = max(math.floor(now / period) - 1, 1)
         while number * period < now or (number * period == now and not at_once):
@@ -110,18 +111,37 @@ class HealingControl:
 
     def _heal(self, noticed: NDArray[np.bool_]) -> None:
         """Route around the brokers that were noticed, and are down still or again."""
-        self.route_around(self._bypassed | (noticed & self._down))
+        self._route_around(self._bypassed | noticed)
 
-    def route_around(self, brokers: NDArray[np.bool_]) -> None:
-        """Let the overlay route around these brokers (brokers), which leave all trees, and through all others."""
+    def members_changed(self) -> int:
+        """Brokers have joined or are about to leave, as planned; returns how many topics have another root.
+
+        Each takes a message with what the former root knows, and its answer, beside the messages of the overlay.
+        """
+        repair = self._route_around(self._bypassed, "membership_messages")
+        if repair is None or self._trees.bootstrapping:
+            return 0
+        now, count = self._fabric.clock.now, self._recorder.count
+        count("moved_topics", now, repair.topics)
+        count("moved_trees", now, repair.trees)
+        count("membership_messages", now, 2 * repair.topics)
+        return repair.topics
+
+    def _route_around(self, noticed: NDArray[np.bool_], counter: str = "healing_messages") -> Repair | None:
+        """Let the overlay route around absent brokers and those of the `noticed` that are down, and through all others.
+
+        Brokers that are routed around leave all trees. Returns None where nothing changes.
+        """
+        brokers = self._absent | (noticed & self._down)
         if np.array_equal(brokers, self._bypassed):
-            return
+            return None
         now, trees = self._fabric.clock.now, self._trees
         trees.before_change()
-        repair = self._overlay.heal(self._at_nodes(brokers))
+        repair = self._overlay.heal(self._at_nodes(brokers), self._at_nodes(self._absent))
         around = repair.around[self._fabric.node_of]
-        self._recorder.count("healing_messages", now, repair.messages)
-        unhealed = brokers & ~around
+        if not trees.bootstrapping:
+            self._recorder.count(counter, now, repair.messages)
+        unhealed = brokers & ~around & ~self._absent
         self._recorder.count("unhealed_crashes", now, int(np.count_nonzero(unhealed & ~self._unhealed)))
         self._unhealed |= unhealed
         fallen = np.flatnonzero(around & ~self._bypassed).tolist()
@@ -132,3 +152,4 @@ class HealingControl:
         self.look()
         for broker in fallen:
             trees.courier.send_again(broker)
+        return repair

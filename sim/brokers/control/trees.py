@@ -146,8 +146,8 @@ class TreeControl:
             recorder.count(counter, fabric.clock.now, messages)
 
         def again() -> None:
-            if self._outages is not None and self._outages.down.item(path[0]):
-                arrived()  # of what it has asked for, a broker that has crashed knows nothing
+            if self._outages is not None and (self._outages.down | self._outages.absent).item(path[0]):
+                arrived()  # of what it has asked for, a broker that has crashed or is leaving wants nothing any more
             else:
                 self._send(topic, node, counter, answered)
 

@@ -32,7 +32,8 @@ class Holding(Protocol):
 class Publishers:
     """Publishes at the brokers of publishers; publications from outside enter at a random broker, fixed for each publication.
 
-    `host` (users) is the live broker of each user, `key` is for the draws.
+    While that is absent, or about to leave as planned, they enter at the next one by number. `host` (users) is the live broker of
+    each user, `key` is for the draws.
     """
 
     def __init__(
@@ -63,6 +64,9 @@ class Publishers:
         if engine.together > 1:  # before the next event there are only publications
             last = max(last, min(first + engine.together, int(np.searchsorted(times, self._clock.peek()))))
         brokers = entries(self._publications.publisher[first:last], first, self._host, self._brokers, self._key)
+        if self._outages is not None and self._outages.entry is not None:
+            outside = self._publications.publisher[first:last] < 0
+            brokers[outside] = self._outages.entry[brokers[outside]]
         if self._outages is not None and self._outages.active:
             brokers = np.where((brokers >= 0) & self._outages.down[brokers], ~brokers, brokers)
         if self._holding is not None and self._holding.running:

@@ -10,6 +10,9 @@ class Outages:
     """The faults in progress.
 
     `down` and `draining` (brokers): whether they are; `bypassed` (brokers): those that the overlay routes around, if it heals.
+    `absent` (brokers): those that are to join, or are leaving or have left, as planned; all are down but those about to leave.
+    `closed` (brokers): those that take nothing from outside, since they are absent or about to be. `entry` (brokers): where
+    publications from outside enter instead of at each broker; None while all accept them.
     `slowed` (brokers): the factor of service times. `active`: whether a broker is down or a link is cut. A link is cut where its
     ends are on different sides of a partition (`side`, brokers), or by itself (`links`: here · brokers + there for both directions,
     ascending). `partitions` (partitions, brokers) are those of the schedule: the brokers on one side of each.
@@ -19,6 +22,9 @@ class Outages:
         self.down = np.zeros(brokers, np.bool_)
         self.draining = np.zeros(brokers, np.bool_)
         self.bypassed = np.zeros(brokers, np.bool_)
+        self.absent = np.zeros(brokers, np.bool_)
+        self.closed = np.zeros(brokers, np.bool_)
+        self.entry: NDArray[np.int64] | None = None
         self.slowed = np.ones(brokers)
         self.side = np.zeros(brokers, np.int64)
         self.links = np.empty(0, np.int64)
@@ -31,6 +37,18 @@ class Outages:
         """Take the broker down, or up again."""
         self.down[broker] = down
         self._look()
+
+    def close(self, broker: int, closed: bool) -> None:
+        """The broker accepts nothing from outside, or does again; publications then enter at the next one by number."""
+        self.closed[broker] = closed
+        others = np.flatnonzero(~self.closed)
+        after = others[np.searchsorted(others, np.arange(self._brokers)) % len(others)]
+        self.entry = after if self.closed.any() else None
+
+    def up(self) -> float:
+        """The share of brokers that are up, of those that are not absent."""
+        there = int(np.count_nonzero(~self.absent))
+        return 1.0 - int(np.count_nonzero(self.down & ~self.absent)) / max(there, 1)
 
     def accepting(self) -> NDArray[np.bool_]:
         """Which brokers accept users: those that are neither down nor being drained."""

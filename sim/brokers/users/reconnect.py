@@ -63,6 +63,20 @@ def nearest_broker(hops: PairTimes, broker: int, among: NDArray[np.int64]) -> in
     return int(among[np.argmin(hops[broker, among])])
 
 
+class Hosts(Protocol):
+    """The part of the users that says how many there are at each broker: see HostedUsers."""
+
+    numbers: NDArray[np.int64]
+
+
+def accepting_broker(users: Hosts, outages: Outages, hops: PairTimes, broker: int) -> int:
+    """The broker where it accepts users, else the nearest to it that does: with the fewest users, then the lowest, on ties."""
+    if outages.accepts(broker):
+        return broker
+    among = np.flatnonzero(outages.accepting())
+    return nearest_broker(hops, broker, among[np.argsort(users.numbers[among], kind="stable")])
+
+
 class Reconnection:
     """Reconnects users whose broker has crashed.
 
@@ -149,9 +163,10 @@ class Reconnection:
             self._plan(user, accepted)
 
     def _target(self, user: int) -> int:
-        """The broker of an attempt; one that accepts nobody if no candidate does."""
-        if self._setting.to == "same":
-            return ~self._users.host.item(user)
+        """The broker of an attempt, by the policy if the former one is leaving; one that accepts nobody if none does."""
+        former = ~self._users.host.item(user)
+        if self._setting.to == "same" and not self._outages.closed.item(former):
+            return former
         broker = self._users.choice(user)
         if not self._outages.accepts(broker) and len(among := np.flatnonzero(self._outages.accepting())):
             broker = nearest_broker(self._hops, broker, among)

@@ -71,6 +71,7 @@ class HostedUsers:
         self.numbers = subscriptions.users  # how many users each broker hosts
         self.host = np.full(len(workload.users), NOWHERE, np.int32)  # ~b: nowhere, since its broker b has crashed
         self.absent = 0  # users of whom that is true
+        self.elsewhere: Callable[[int], int] | None = None  # where users go whom the policy sends to a broker at first
         self.latitude = workload.users.latitude.copy()
         self.longitude = workload.users.longitude.copy()
         state = subscriptions.state
@@ -99,12 +100,13 @@ class HostedUsers:
         for first in range(0, users, every):
             self._recorder.bootstrap_messages += decisions.exchange()
             last = min(first + every, users)
-            if (brokers := decisions.join(first, last)) is not None:
+            if self.elsewhere is None and (brokers := decisions.join(first, last)) is not None:
                 self._join_together(brokers, first, last)
                 continue
             for user in range(first, last):
                 topics = self.interests.of(user)
-                self._attach(user, decisions.select(user, topics, topics), topics)
+                broker = decisions.select(user, topics, topics)
+                self._attach(user, broker if self.elsewhere is None else self.elsewhere(broker), topics)
         self._recorder.bootstrap_messages += decisions.exchange()
 
     def _join_together(self, brokers: Integers, first: int, last: int) -> None:
@@ -189,7 +191,7 @@ class HostedUsers:
         load_changed(self._records, self._clock.now)
 
     def choice(self, user: int) -> int:
-        """The broker that the policy chooses for a user whose broker has crashed or is being drained."""
+        """The broker that the policy chooses for a user, now."""
         return self._decisions.select(user, topics := self.interests.of(user), topics)
 
     def connect(self, user: int, broker: int) -> int:

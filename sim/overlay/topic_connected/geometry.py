@@ -174,7 +174,7 @@ class TopicConnected(PublisherTrees):
         """A sign of life from each node to each neighbour."""
         return int(np.count_nonzero(~down[self.edges()[:, 0]]))
 
-    def heal(self, down: NDArray[np.bool_]) -> Repair:
+    def heal(self, down: NDArray[np.bool_], absent: NDArray[np.bool_]) -> Repair:
         """Let nodes that are down leave all topics, which takes links; periodic links follow when they are next updated."""
         if down.all():
             return Repair(self._around, 0)
@@ -182,7 +182,7 @@ class TopicConnected(PublisherTrees):
             for topic in [topic for topic, joined in self._joined.items() if joined[node]]:
                 self.leave(topic, node)
         self._around = down.copy()
-        return Repair(self._around, self.adjust() if self.period is None else 0)
+        return Repair(self._around, self.adjust() if self.period is None and self._designed is not None else 0)
 
     def routes_from(self, topic: int, node: int) -> NDArray[np.int32]:
         """Over the topic's own links; directly to nodes that these do not lead to, as they no longer want the topic or are apart."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -64,13 +64,29 @@ class Drain(Fault):
     """Brokers are drained one after the other from `start` on, however long it takes: `end` is infinite.
 
     Their users are moved elsewhere, `rate` per second, None for all at once. A drained broker stays up for `grace` seconds, and is
-    then down for `down` seconds, infinite if it does not return.
+    then down for `down` seconds, infinite if it does not return. One that `leaves` is routed around then, stays up as long again,
+    and is no part of the network any more.
     """
 
     brokers: tuple[int, ...]
     rate: float | None
     grace: float
     down: float
+    leaves: bool = False
+
+
+@dataclass(frozen=True)
+class Join(Fault):
+    """A broker joins at `start`; until then it is no part of the network. `end` is infinite.
+
+    Users move to it, `rate` per second, None for all at once: none, those whom the selection `policy` sends there, or one by one
+    those of the broker with the most users `among` these, until it has as many as they have (`share`).
+    """
+
+    broker: int
+    rate: float | None = None
+    users: Literal["none", "policy", "share"] = "none"
+    among: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,14 @@ from sim.workloads.faults.fault import (
     Fault,
     FaultModel,
     FaultSetting,
+    Join,
     Losses,
     Outage,
     Partition,
     Slowdown,
 )
 
-_KINDS = (Outage, BrokenLink, Partition, Losses, Slowdown, DeadManager, Drain)
+_KINDS = (Outage, BrokenLink, Partition, Losses, Slowdown, DeadManager, Drain, Join)
 
 
 class FaultPromises(Promises):
@@ -65,12 +66,14 @@ class FaultPromises(Promises):
 
     @promise("faults")
     def valued(self, found: Sequence[Fault], _: FaultSetting) -> Iterator[str]:
-        """A probability is in [0, 1], a factor a finite number above 0, and so are the rate of a drain, if any, and its times."""
+        """A probability is in [0, 1], a factor a finite number above 0, and so are the rate of a drain or join, and its times."""
         for fault in found:
             if isinstance(fault, Losses) and not 0 <= fault.probability <= 1:
                 yield f"{fault} has no probability in [0, 1]"
             if isinstance(fault, Slowdown) and not (fault.factor > 0 and math.isfinite(fault.factor)):
                 yield f"{fault} has no finite factor above 0"
+            if isinstance(fault, Join) and not (fault.rate is None or 0 < fault.rate < math.inf):
+                yield f"{cut(repr(fault), 120)} has no finite rate above 0"
             if isinstance(fault, Drain):
                 rate = 1.0 if fault.rate is None else fault.rate
                 if not (0 < rate < math.inf and 0 <= fault.grace < math.inf and fault.down > 0):
@@ -79,7 +82,7 @@ class FaultPromises(Promises):
 
 def _brokers(fault: Fault) -> list[int]:
     match fault:
-        case Outage(broker=broker) | Slowdown(broker=broker):
+        case Outage(broker=broker) | Slowdown(broker=broker) | Join(broker=broker):
             return [broker]
         case BrokenLink(one=one, other=other):
             return [one, other]

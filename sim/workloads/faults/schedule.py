@@ -15,11 +15,22 @@ from numpy.typing import NDArray
 
 from sim.base.arrays import Columns
 from sim.base.units import format_duration
-from sim.workloads.faults.fault import BrokenLink, DeadManager, Drain, Fault, Losses, Outage, Partition, Slowdown
+from sim.workloads.faults.fault import (
+    BrokenLink,
+    DeadManager,
+    Drain,
+    Fault,
+    Join,
+    Losses,
+    Outage,
+    Partition,
+    Slowdown,
+)
+from sim.workloads.faults.members import members_wrong
 
-RESTART, MEND, LOSS, SLOW_DOWN, CRASH, CUT, MANAGER_BACK, MANAGER_DEAD, DRAIN = range(9)
+RESTART, MEND, LOSS, SLOW_DOWN, CRASH, CUT, MANAGER_BACK, MANAGER_DEAD, DRAIN, JOIN = range(10)
 """The actions, in their order at one time."""
-_NAMES = ("restart", "mend", "loss", "slow", "crash", "cut", "manager back", "manager dead", "drain")
+_NAMES = ("restart", "mend", "loss", "slow", "crash", "cut", "manager back", "manager dead", "drain", "join")
 
 _Level = TypeVar("_Level", bool, float)
 
@@ -31,8 +42,8 @@ class FaultSchedule:
     `time` (s) is in [0, horizon). `target` is the broker of RESTART, CRASH and SLOW_DOWN, and the lower broker of a link (MEND,
     CUT), with the `other`, or a partition if `other` is -1; and -1 for LOSS and the manager. `value` is the new probability of
     LOSS, the new factor of service times of SLOW_DOWN, else 0. Partition p cuts the links between all brokers with different
-    `sides[p]` (partitions, brokers). A link is cut while any fault cuts it. The `target` of DRAIN is one of the `drains`, of which
-    only the beginning is known.
+    `sides[p]` (partitions, brokers). A link is cut while any fault cuts it. The `target` of DRAIN is one of the `drains`, that of
+    JOIN one of the `joins`; of both only the beginning is known.
     """
 
     time: NDArray[np.float64]
@@ -42,6 +53,7 @@ class FaultSchedule:
     value: NDArray[np.float64]
     sides: NDArray[np.bool_]
     drains: tuple[Drain, ...] = ()
+    joins: tuple[Join, ...] = ()
 
     def __len__(self) -> int:
         return len(self.time)
@@ -54,6 +66,11 @@ class FaultSchedule:
     def strikes_brokers(self) -> bool:
         """Whether anything but the manager ever fails."""
         return not np.isin(self.action, (MANAGER_BACK, MANAGER_DEAD)).all()
+
+    @property
+    def changes_members(self) -> bool:
+        """Whether brokers leave or join as planned."""
+        return bool(self.joins) or any(drain.leaves for drain in self.drains)
 
     @property
     def manager_dead(self) -> list[tuple[float, float]]:
@@ -69,7 +86,11 @@ class FaultSchedule:
         rows = zip(
             *(column.tolist() for column in (self.time, self.action, self.target, self.other, self.value)), strict=True
         )
-        known = [(time, _NAMES[row[0]], self._concerned(*row), value) for time, *row, value in rows if row[0] != DRAIN]
+        known = [
+            (time, _NAMES[row[0]], self._concerned(*row), value)
+            for time, *row, value in rows
+            if row[0] not in (DRAIN, JOIN)
+        ]
         added = [(time, what, [broker], value) for time, what, broker, value in more]
         time, what, brokers, value = (
             zip(*sorted(known + added, key=lambda row: row[0]), strict=True) if known or added else ((),) * 4
@@ -109,6 +130,7 @@ def resolve_faults(faults: Iterable[Fault], brokers: int, horizon: float, loss: 
     changes: list[_Change] = []
     sides: list[NDArray[np.bool_]] = []
     drains: list[Drain] = []
+    joins: list[Join] = []
     for what in sorted(groups, key=repr):
         own = groups[what]
         match own[0]:
@@ -134,7 +156,13 @@ def resolve_faults(faults: Iterable[Fault], brokers: int, horizon: float, loss: 
                     (fault for fault in own if isinstance(fault, Drain)), key=lambda drain: (drain.start, repr(drain))
                 )
                 changes += [_Change(drain.start, DRAIN, number) for number, drain in enumerate(drains)]
-    return _schedule(sorted(change for change in changes if change.time < horizon), sides, drains, brokers)
+            case Join():
+                joins = sorted(
+                    (fault for fault in own if isinstance(fault, Join)), key=lambda join: (join.start, join.broker)
+                )
+                changes += [_Change(join.start, JOIN, number) for number, join in enumerate(joins)]
+    changes = sorted(change for change in changes if change.time < horizon)
+    return _schedule(changes, np.array(sides, np.bool_).reshape(-1, brokers), drains, joins)
 
 
 def _what(fault: Fault, brokers: int) -> Hashable:
@@ -157,8 +185,13 @@ def _side(side: frozenset[int], brokers: int) -> NDArray[np.bool_]:
     return apart
 
 
-def overlapping(tables: Sequence[Sequence[Fault]], names: Sequence[str]) -> tuple[int, str] | None:
-    """The first table with a listed outage that overlaps another of its broker, and what is wrong; None where there is none."""
+def impossible(tables: Sequence[Sequence[Fault]], names: Sequence[str]) -> tuple[int, str] | None:
+    """The first table with faults that contradict others, and what is wrong; None where there is none."""
+    return _overlapping(tables, names) or members_wrong(tables, names)
+
+
+def _overlapping(tables: Sequence[Sequence[Fault]], names: Sequence[str]) -> tuple[int, str] | None:
+    """The first table with a listed outage that overlaps another of its broker."""
     listed = [
         (fault.broker, fault.start, place, fault.end)
         for place, faults in enumerate(tables)
@@ -200,7 +233,7 @@ def _levels(
 
 
 def _schedule(
-    changes: Sequence[_Change], sides: Sequence[NDArray[np.bool_]], drains: Sequence[Drain], brokers: int
+    changes: Sequence[_Change], sides: NDArray[np.bool_], drains: Sequence[Drain], joins: Sequence[Join]
 ) -> FaultSchedule:
     time, action, target, other, value = zip(*changes, strict=True) if changes else ((),) * 5
     columns = (
@@ -209,8 +242,8 @@ def _schedule(
         np.array(target, np.int32),
         np.array(other, np.int32),
         np.array(value, np.float64),
-        np.array(sides, np.bool_).reshape(-1, brokers),
+        sides,
     )
     for column in columns:
         column.flags.writeable = False
-    return FaultSchedule(*columns, tuple(drains))
+    return FaultSchedule(*columns, tuple(drains), tuple(joins))

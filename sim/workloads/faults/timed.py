@@ -49,13 +49,29 @@ Times = Annotated[
 """A time, or a list of times, from the start of the run."""
 
 
-class TimedParameters(plugins.Parameters):
+class BeginningParameters(plugins.Parameters):
+    """Parameters of what begins at given times."""
+
+    at: Times
+    """When it begins: a time, or a list of times."""
+
+    def wrong(self, horizon: float) -> str | None:
+        """The mistake in the times for a run up to a horizon (s), if any."""
+        late = [format_duration(first) for first in self.at if first >= horizon]
+        return f"at: expected times before the horizon ({format_duration(horizon)}), found {late[0]}" if late else None
+
+    def starts(self, horizon: float) -> list[float]:
+        """The times (s) at which it begins. Raises ScenarioError where they are `wrong` for a run up to a horizon."""
+        if wrong := self.wrong(horizon):
+            raise ScenarioError(wrong)
+        return list(self.at)
+
+
+class TimedParameters(BeginningParameters):
     """Parameters of a fault that begins at given times."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 
-    at: Times
-    """When it begins: a time, or a list of times."""
     lasts: PositiveDuration | None = Field(default=None, alias="for")
     """How long it lasts; permanently by default."""
     every: PositiveDuration | None = None
@@ -70,9 +86,9 @@ class TimedParameters(plugins.Parameters):
 
     def wrong(self, horizon: float) -> str | None:
         """The mistake in the times for a run up to a horizon (s), if any."""
+        if wrong := super().wrong(horizon):
+            return wrong
         for first in self.at:
-            if first >= horizon:
-                return f"at: expected times before the horizon ({format_duration(horizon)}), found {format_duration(first)}"
             if self.every is not None and (horizon - first) / self.every > MOST_FAULTS:
                 least = format_duration((horizon - first) / MOST_FAULTS)
                 return f"every: expected {least} or more, so {MOST_FAULTS:,} times at most, found {format_duration(self.every)}"
@@ -80,9 +96,7 @@ class TimedParameters(plugins.Parameters):
 
     def spans(self, horizon: float) -> list[tuple[float, float]]:
         """The spans (s) in which it lasts, up to a horizon. Raises ScenarioError where the times are `wrong`."""
-        if wrong := self.wrong(horizon):
-            raise ScenarioError(wrong)
-        starts = list(self.at)
+        starts = self.starts(horizon)
         if self.every is not None:
             starts = [
                 first + number * self.every
