@@ -72,4 +72,6 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def reader(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Reader:
     """A reader of the pages in whose folder `brokersim demo` has been run: takes most of a minute, once."""
-    return Reader(tmp_path_factory.mktemp("reader"))
+    made = Reader(tmp_path_factory.mktemp("reader"))
+    assert made.demo
+    return made

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from functools import cached_property
 from pathlib import Path
 from unittest.mock import patch
 
@@ -35,7 +36,7 @@ def look_anew() -> None:
 
 
 class Reader:
-    """Types commands in `folder`, where Spark is running already, and fails where one does; `demo` is what the demo printed.
+    """Types commands in `folder`, where Spark is running already, and fails where one does.
 
     What a shell has a part in runs in processes of its own, all else here: starting Python, and Spark at that, takes longer than
     most of what is shown.
@@ -61,7 +62,11 @@ class Reader:
             "COLUMNS": "120",
         }
         self.printed: dict[str, str] = {}
-        self.demo = self.type(DEMO, "demo")
+
+    @cached_property
+    def demo(self) -> str:
+        """What the demo printed, which is run the first time that somebody asks."""
+        return self.type(DEMO, "demo")
 
     def type(self, command: str, place: str) -> str:
         """Type a command; returns what it prints on both streams."""
