@@ -80,5 +80,7 @@ def paper(title: str = "A small paper", text: str = "") -> Paper:
 def reproduction(runs: pd.DataFrame | None = None, scale: float = 1.0, **changed: Any) -> Reproduction:
     """All its runs, and one section that was not run."""
     runs = table() if runs is None else runs
-    made = SectionRuns(runs, "scenarios/small.toml", list(dict.fromkeys(runs["point"])), 4, ("Read this.",))
+    made = SectionRuns(
+        runs, "scenarios/small.toml", list(dict.fromkeys(runs["point"])), 4, scale, "0.1.0", ("Read this.",)
+    )
     return Reproduction(paper(**changed), {"main": made}, "brokersim reproduce small", "0.1.0", scale)

@@ -84,6 +84,11 @@ OURS: dict[str, Metric] = {
         ),
         _seconds("notification_delay_max", "largest notification_delay"),
         _seconds(
+            "last_delivery_delay",
+            "notification delay of the last due broker, mean over publications (or copies of content) that a tree or flood delivered",
+            windows=Ratio("last_delivery_delay_sum", "publications_delivered"),
+        ),
+        _seconds(
             "arrival_delay",
             "notification delay without queueing and service at the due broker itself",
             windows=Ratio("arrival_delay_sum", "delivered"),

@@ -30,6 +30,8 @@ class SectionRuns:
     scenario: str
     points: Sequence[str]
     replications: int
+    scale: float
+    version: str
     notes: Sequence[str] = ()
     failed: Sequence[Raw] = ()
 

@@ -24,6 +24,7 @@ from sim.experiments.results import Results
 from sim.experiments.run import run_experiment
 from sim.files.atomic import whole_file
 from sim.files.parquet import read_frame, write_table
+from sim.papers.kept import KEPT, keep_section
 from sim.papers.page import Reproduction, SectionRuns, write_page
 from sim.papers.paper import Paper, find_paper
 from sim.papers.sweeps import Computed, PaperSweep, SweepSetting
@@ -91,6 +92,8 @@ def reproduce(
         made = {
             name: _made(list(parts), setting, code, do, say) for name, parts in groupby(planned, attrgetter("section"))
         }
+    for name, section in made.items():
+        keep_section(section, out / KEPT / f"{name}.parquet")
     reproduction = Reproduction(paper, made, request.command, version(), request.scale)
     write_page(reproduction, out / request.page)
     say(f"{sum(len(section.runs) for section in made.values()):,} runs, {time.perf_counter() - began:.1f} s")
@@ -105,7 +108,9 @@ def _made(parts: Sequence[PaperSweep | Computed], setting: SweepSetting, code: s
     tables = [_table(part, setting, code, say) for part in parts if not isinstance(part, PaperSweep)]
     table = pd.concat(tables, ignore_index=True)
     points = list(dict.fromkeys(table["point"]))
-    return SectionRuns(table, setting.shown(first.scenario), points, table["replication"].nunique(), first.notes)
+    replications = int(table["replication"].nunique())
+    shown = setting.shown(first.scenario)
+    return SectionRuns(table, shown, points, replications, setting.scale, version(), first.notes)
 
 
 def _table(part: Computed, setting: SweepSetting, code: str, say: _Say) -> pd.DataFrame:
@@ -135,7 +140,8 @@ def _run(sweep: PaperSweep, setting: SweepSetting, do: Do, say: _Say) -> Section
         results = do(experiment, setting.folder / sweep.section, progress=_progress(sweep.section, runs, say))
         table, failed = sweep.table(results), results.failed
     names = [point.name for point in sweep.points]
-    return SectionRuns(table, setting.shown(sweep.scenario), names, sweep.replications, sweep.notes, failed)
+    shown = setting.shown(sweep.scenario)
+    return SectionRuns(table, shown, names, sweep.replications, setting.scale, version(), sweep.notes, failed)
 
 
 def _progress(section: str, runs: int, say: _Say) -> Progress:
@@ -154,7 +160,7 @@ def _progress(section: str, runs: int, say: _Say) -> Progress:
 
 
 def _check_room(folder: Path, paper: Paper) -> None:
-    known = {PAGE, "interests", *(section.source for section in paper.sections)}
+    known = {PAGE, KEPT, "interests", *(section.source for section in paper.sections)}
     known |= {f"{section.figure[:length]}.html" for section in paper.sections for length in (-1, None)}
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; give a new folder")

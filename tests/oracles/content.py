@@ -216,12 +216,16 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         for broker, _, copy in firsts
         if network.setting.delay[network.origin[copy][0]][broker] > 0
     ]
+    lasts: dict[int, float] = {}
+    for _, time, copy in firsts:
+        lasts[copy] = max(time - publications[copy][0], lasts.get(copy, 0.0))
     due_users = sum(len(each.due) for each in kept)
 
     return copies | {
         "notification_delay": mean(delays),
         **topics.quantiles("notification_delay", delays),
         "notification_delay_max": max(delays, default=None),
+        "last_delivery_delay": mean(lasts.values()),
         "arrival_delay": mean(network.arrived[copy, broker] - publications[copy][0] for broker, _, copy in firsts),
         "user_notification_delay": mean(time - publications[copy][0] for time, copy in got),
         **topics.quantiles("user_notification_delay", [time - publications[copy][0] for time, copy in got]),

@@ -1157,6 +1157,10 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
     measured = network.measured(since, until)
     delays = [network.delivered[pair] - publications[pair[0]][0] for pair in delivered]
     below_root = [network.delivered[pair] - network.rooted[pair[0]] for pair in by_tree]
+    lasts: dict[int, float] = {}
+    for number, broker in by_tree:
+        delay = network.delivered[number, broker] - publications[number][0]
+        lasts[number] = max(delay, lasts.get(number, delay))
     tree = [hop for hop in network.hops if hop.kind != "uplink" and hop.publication in kept and not hop.again]
     uplink = [hop for hop in network.hops if hop.kind == "uplink" and hop.publication in kept and not hop.again]
     regions = network.setting.regions
@@ -1182,6 +1186,7 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "notification_delay": mean(delays),
         **quantiles("notification_delay", delays),
         "notification_delay_max": max(delays, default=None),
+        "last_delivery_delay": mean(lasts.values()),
         "arrival_delay": mean(network.arrived[pair] - publications[pair[0]][0] for pair in delivered),
         "tree_delay": mean(below_root),
         **network.of_users(since, until),

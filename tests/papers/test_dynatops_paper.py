@@ -101,7 +101,7 @@ def test_reconfiguration_in_the_location_model_at_a_tiny_scale(tmp_path: Path) -
     assert len(runs) == len(dynatops.FREE_DAYS) * 3
     assert not made.sections["fig-9ab"].failed
     assert runs["reconfigurations"].notna().all()
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["9a.html", "fig-9ab"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["9a.html", "fig-9ab", "tables"]
     page = (tmp_path / "9a.html").read_text()
     assert "brokersim reproduce dynatops 9a --scale 0.002" in page
     assert "Figure 9(b)" not in page

@@ -63,10 +63,11 @@ def users_hosted(
     order = np.lexsort((times, where))
     times, where, change = times[order], where[order], change[order]
     rows = np.argsort(broker, kind="stable")
+    brokers = broker[rows]
     area = np.zeros((2, len(window)))
-    for each in np.unique(broker):
+    for each in np.unique(brokers):
         here = slice(*np.searchsorted(where, [each, each + 1]))
-        mine = rows[slice(*np.searchsorted(broker[rows], [each, each + 1]))]
+        mine = rows[slice(*np.searchsorted(brokers, [each, each + 1]))]
         area[:, mine] = _area(times[here], change[here], np.stack([edges[window[mine]], edges[window[mine] + 1]]))
     users: NDArray[np.float64] = (area[1] - area[0]) / (edges[window + 1] - edges[window])
     return users

@@ -35,11 +35,21 @@ from sim.overlay.pair_times import time_between
     STRETCHED,
     BEST_EFFORT,
     BEST_EFFORT_USERS,
-) = range(11)
-COUNTERS = 11
+    REACHED,
+) = range(12)
+COUNTERS = 12
 # rows of the exact sums per window
-NOTIFICATION_DELAY, TREE_DELAY, USER_NOTIFICATION_DELAY, USER_TREE_DELAY, STRETCH, LAST_SERVICE, CLIENT_WAIT = range(7)
-SUMS = 7
+(
+    NOTIFICATION_DELAY,
+    TREE_DELAY,
+    USER_NOTIFICATION_DELAY,
+    USER_TREE_DELAY,
+    STRETCH,
+    LAST_SERVICE,
+    CLIENT_WAIT,
+    LAST_DELIVERY,
+) = range(8)
+SUMS = 8
 # rows of the ledger
 JOINING, OFFLOADED = LOST["joining"], LOST["offloaded"]
 
@@ -64,6 +74,16 @@ def add_exactly(sums: NDArray[np.int64], value: float) -> None:
     if sums[1] >= 4611686018427387904:  # 2^62: before it is full
         sums[0] += sums[1] >> 32
         sums[1] &= 4294967295
+
+
+@inlined
+def take_exactly(sums: NDArray[np.int64], value: float) -> None:
+    """Take a float that has been added before, below 2^42, from an exact sum."""
+    scaled = value * 1048576.0
+    whole = np.floor(scaled)
+    sums[2] -= np.int64((scaled - whole) * 4503599627370496.0)
+    sums[1] += (sums[2] >> 52) - np.int64(whole)
+    sums[2] &= 4503599627370495
 
 
 @inlined
@@ -148,7 +168,7 @@ def count_uplink(way: Way, statistics: Statistics) -> None:
 @kernel
 def record(way: Way, statistics: Statistics) -> None:
     """Count one publication; the hash tables have room."""
-    window, brokers, new = way.window, way.brokers, 0
+    window, brokers, new, last = way.window, way.brokers, 0, -1.0
     count, total = statistics.counters[window], statistics.sums[window]
     delivered, counted = statistics.pairs[window, DELIVERED], statistics.measured[window]
     count_uplink(way, statistics)
@@ -173,6 +193,7 @@ def record(way: Way, statistics: Statistics) -> None:
         if not first:
             continue
         delivered[0] += 1
+        last = max(last, delay)
         count[TREE_HOPS] += way.depth[i]
         add_exactly(total[NOTIFICATION_DELAY], delay)
         add_exactly(total[TREE_DELAY], tree_delay)
@@ -185,6 +206,9 @@ def record(way: Way, statistics: Statistics) -> None:
         if counted:
             statistics.traffic[statistics.first_row[window] + here, DELIVERED_HERE] += 1
             statistics.maxima[0] = max(statistics.maxima[0], delay)
+    if last >= 0.0:
+        count[REACHED] += 1
+        add_exactly(total[LAST_DELIVERY], last)
     statistics.used[0] += new
 
 

@@ -89,6 +89,8 @@ class WindowColumns:
             "notification_delay_sum": sums[rk.NOTIFICATION_DELAY],
             # until arrival: waits and services at receiving brokers are excluded
             "arrival_delay_sum": Column([delay - last for delay, last in zip(delays, services, strict=True)], UNIT),
+            "last_delivery_delay_sum": sums[rk.LAST_DELIVERY],
+            "publications_delivered": Column(counters[rk.REACHED]),
             "tree_delay_sum": sums[rk.TREE_DELAY],
             "user_notification_delay_sum": sums[rk.USER_NOTIFICATION_DELAY],
             "user_tree_delay_sum": sums[rk.USER_TREE_DELAY],

@@ -52,6 +52,7 @@ _COUNTERS = {
     rk.EXTERNAL_BYTES: "external_bytes",
     rk.TREE_HOPS: "tree_hops",
     rk.STRETCHED: "stretched",
+    rk.REACHED: "reached",
 }
 
 

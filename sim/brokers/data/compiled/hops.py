@@ -160,6 +160,17 @@ def _hand_over(state: Item, flight: Item, broker: int, arrived: float) -> None:
 
 
 @inlined
+def _count_last(state: Item, flight: Item, delay: float) -> None:
+    """The delivery counts as the publication's last, and no longer the one before."""
+    if flight.last < 0.0:
+        window_at(state.windows, int(flight.window)).reached += 1
+    else:
+        rk.take_exactly(integers(state.sums + 24 * (int(flight.window) * rk.SUMS + rk.LAST_DELIVERY), 3), flight.last)
+    flight.last = delay
+    _add(state, int(flight.window), rk.LAST_DELIVERY, delay)
+
+
+@inlined
 def deliver(state: Item, flight: Item, position: int, depth: int, arrived: float) -> None:
     """The broker at this position has served the publication, which arrived there at a time (s) after `hops` hops below the root."""
     if state.content:
@@ -189,6 +200,7 @@ def deliver(state: Item, flight: Item, position: int, depth: int, arrived: float
     _add(state, number, rk.USER_TREE_DELAY, tree_delay * users)
     _add(state, number, rk.NOTIFICATION_DELAY, delay)
     _add(state, number, rk.TREE_DELAY, tree_delay)
+    _count_last(state, flight, delay)
     if now > arrived:
         _add(state, number, rk.LAST_SERVICE, now - arrived)
     table = integer_rows(state.delays, state.delay_slots, 3)

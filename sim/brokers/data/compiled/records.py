@@ -29,6 +29,7 @@ FLIGHT = np.dtype(
     [
         ("published", "f8"),
         ("rooted", "f8"),  # s; NaN until it leaves its root
+        ("last", "f8"),  # the delay of its last delivery (s); -1 before the first
         ("size", "i8"),
         ("number", "i8"),  # of the publication
         ("window", "i4"),
@@ -280,6 +281,7 @@ WINDOW = np.dtype(
             "acknowledgements",
             "duplicate_deliveries",
             "stretched",
+            "reached",
         )
     ]
 )

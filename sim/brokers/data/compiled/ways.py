@@ -72,7 +72,7 @@ def begin_flight(state: Item) -> int:
     state.free_flight = flight.messages
     state.free_flights -= 1
     state.in_transit += 1
-    flight.published, flight.rooted, flight.messages = pending.published, np.nan, 1
+    flight.published, flight.rooted, flight.last, flight.messages = pending.published, np.nan, -1.0, 1
     flight.size, flight.number, flight.window = pending.size, pending.number, pending.window
     flight.origin, flight.slot, flight.version = uplink.broker, pending.slot, NONE
     flight.period, flight.hops, flight.released, flight.missed = pending.period, uplink.depth, pending.released, 0

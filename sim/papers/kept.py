@@ -1,0 +1,34 @@
+"""The tables of a reproduction's sections as files, so that a later page can show them as they are, of whatever scale and version."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sim.files.atomic import whole_file
+from sim.files.parquet import read_frame, write_table
+from sim.papers.page import SectionRuns
+
+KEPT = "tables"
+"""The folder of these files in that of a reproduction."""
+_ABOUT = b"brokersim.section"
+_FACTS = [field.name for field in fields(SectionRuns) if field.name != "runs"]
+
+
+def keep_section(section: SectionRuns, path: Path) -> None:
+    """Write a section's table of runs, with the rest of what is known of them."""
+    table = pa.Table.from_pandas(section.runs, preserve_index=False)
+    about = json.dumps({name: getattr(section, name) for name in _FACTS}).encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as unfinished:
+        write_table(unfinished, table.replace_schema_metadata({_ABOUT: about}))
+
+
+def kept_section(path: Path) -> SectionRuns:
+    """The section whose table is in this file."""
+    about = json.loads(pq.read_schema(path).metadata[_ABOUT])
+    return SectionRuns(read_frame(path), **about)
