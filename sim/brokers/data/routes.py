@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sim.brokers.fabric.fabric import Fabric
 
-_MOST = 1 << 16  # uplinks that are cached
+_MOST = 1 << 17  # uplinks that are cached
 
 
 class Uplink(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sim.base.arrays import Columns, frozen
-from sim.brokers.users.ahead_kernels import MOVEMENTS, TOPICS, VIEWS, end_ahead, look_ahead
+from sim.brokers.users.ahead_kernels import MOVEMENTS, TOPICS, VIEWS, begin_instant, end_ahead, look_ahead, view_instant
 from sim.brokers.users.state import UserState
 from sim.brokers.users.subscriptions import Subscriptions
 from sim.policies.views import BrokerStates, SelectionPolicy, SelectionViews, many_at_once
@@ -28,6 +28,9 @@ _ASKED = (
     "view_total_load",
 )
 """The arrays with an entry for each view."""
+
+
+Attach = Callable[[int, int, int, int], None]
 
 
 class Ahead:
@@ -69,11 +72,48 @@ class Ahead:
 
     def _first_moved(self, views: int, exchanged: BrokerStates) -> int | None:
         """Ask the policy; returns the first view whose user it hands over."""
+        moved, _ = self._ask(views, exchanged)
+        self._most = max(_FEWEST, min(2 * (views if moved is None else moved), _MOST))
+        return moved
+
+    def _ask(self, views: int, exchanged: BrokerStates) -> tuple[int | None, int]:
+        """Ask the policy; returns the first view whose user it hands over, and to which broker."""
         assert self._select_all is not None
         asked = _views(self._state, views, exchanged)
-        moved = np.flatnonzero(self._select_all(asked) != asked.current)
-        self._most = max(_FEWEST, min(2 * (int(moved[0]) if len(moved) else views), _MOST))
-        return int(moved[0]) if len(moved) else None
+        chosen = self._select_all(asked)
+        moved = np.flatnonzero(chosen != asked.current)
+        return (int(moved[0]), int(chosen[moved[0]])) if len(moved) else (None, -1)
+
+    def enact(
+        self, changing: list[int], moving: list[int], now: float, exchanged: BrokerStates, attach: Attach
+    ) -> bool:
+        """Enact the events and movements of an instant if compiled code can, user by user: policies are asked as for one by one.
+
+        `attach(user, broker, first, end)` hands a user over, with the events in these rows.
+        """
+        first, end, move, moved = changing[0], changing[-1] + 1, *((moving[0], moving[-1] + 1) if moving else (0, 0))
+        records, state = self._state.records, self._state.record
+        asks = state["by_subscription"] or (state["by_movement"] and moving)
+        if end - first > len(changing) or moved - move > len(moving) or (asks and self._select_all is None):
+            return False
+        if not begin_instant(records, first, end, move, moved):
+            return False
+        self.report(first, end)
+        users = self._events.user[first:end].tolist()
+        row = first
+        while row < end:
+            views = view_instant(records, row, end, move, moved, now) if asks else 0
+            view, broker = self._ask(views, exchanged) if views else (None, -1)
+            if view is None:
+                self._subscriptions.enact(row, end, now)
+                break
+            user = self._state.arrays["view_user"].item(view)
+            found = first + users.index(user)
+            if found > row:
+                self._subscriptions.enact(row, found, now)
+            row = found + users.count(user)
+            attach(user, broker, found, row)
+        return True
 
     def report(self, first: int, end: int) -> None:
         """Call `interest_changed` for events that have been enacted."""

@@ -174,10 +174,11 @@ def _occurs(users: NDArray[np.int32], user: int, first: int, end: int) -> bool:
 
 
 @kernel
-def _try(state: Item, views: int, time: float, event: int, event_end: int, movement: int, movement_end: int) -> int:
-    """Try an instant, and record the views of its users in order; returns the number of views then."""
+def _try_events(
+    state: Item, views: int, time: float, event: int, event_end: int, movement: int, movement_end: int
+) -> int:
+    """Try the events of an instant, and record the views of their users in order; returns the number of views then."""
     users, movers = small_integers(state.event_user, event_end), small_integers(state.movement_user, movement_end)
-    _move(state, movement, movement_end, movement - state.movement)
     for row in range(event, event_end):
         user, total = users[row], state.total
         if _occurs(users, user, event, row):
@@ -188,6 +189,15 @@ def _try(state: Item, views: int, time: float, event: int, event_end: int, movem
         if state.by_subscription or (state.by_movement and _occurs(movers, user, movement, movement_end)):
             _view(state, views, user, time, total)
             views += 1
+    return views
+
+
+@kernel
+def _try(state: Item, views: int, time: float, event: int, event_end: int, movement: int, movement_end: int) -> int:
+    """Try an instant, and record the views of its users in order; returns the number of views then."""
+    users, movers = small_integers(state.event_user, event_end), small_integers(state.movement_user, movement_end)
+    _move(state, movement, movement_end, movement - state.movement)
+    views = _try_events(state, views, time, event, event_end, movement, movement_end)
     for row in range(movement, movement_end if state.by_movement else movement):
         user = movers[row]
         if not (_occurs(users, user, event, event_end) or _occurs(movers, user, movement, row)):
@@ -273,6 +283,41 @@ def enact_ahead(states: Items, until: float) -> float:
         state.event, state.movement = event_end, movement_end
         _end(state, state.event_end, state.movement_end)
     return float(state.next)
+
+
+@kernel
+def begin_instant(states: Items, event: int, event_end: int, movement: int, movement_end: int) -> bool:
+    """Whether these rows of an instant can be enacted user by user in compiled code; if so, users are moved.
+
+    They can if events are few, valid, and in order of users, who are all connected, and if only users with events move.
+    """
+    state, users = states[0], small_integers(states[0].event_user, event_end)
+    movers = small_integers(state.movement_user, movement_end)
+    if movement_end - movement > _ROWS or not _is_plain(state, event, event_end):
+        return False
+    for row in range(event, event_end):
+        if row > event and users[row] != users[row - 1] and _occurs(users, users[row], event, row):
+            return False
+        if small_integers(state.host, state.users_many)[users[row]] < 0:
+            return False
+    for row in range(movement, movement_end):
+        if not _occurs(users, movers[row], event, event_end):
+            return False
+    state.movement = movement
+    if not _has_room(state, 0, event, event_end, movement, movement_end):
+        return False
+    _move(state, movement, movement_end, -1)
+    return True
+
+
+@kernel
+def view_instant(states: Items, event: int, event_end: int, movement: int, movement_end: int, now: float) -> int:
+    """Record the views of the users of these events, of an instant whose users have moved; returns their number."""
+    state = states[0]
+    views = _try_events(state, 0, now, event, event_end, movement, movement_end)
+    for row in range(event_end - 1, event - 1, -1):
+        _turn(state, row, -1)
+    return views
 
 
 @kernel

@@ -235,7 +235,7 @@ class HostedUsers:
         """Enact rows of subscription events and movements, of one instant: interests, then places, then a decision per user."""
         self._before_change()
         self._subscriptions.catch_up(self._clock.now)
-        if not moving and not self._by_subscription and not self.absent and self._turn_together(changing):
+        if changing and not self.absent and self._enact_together(changing, moving):
             self._report()
             return
         events, movements = self._workload.subscription_events, self._workload.movements
@@ -271,13 +271,24 @@ class HostedUsers:
             load_changed(self._records, self._clock.now)
             self._report()
 
-    def _turn_together(self, changing: list[int]) -> bool:
-        """Enact events without decisions, if compiled code can; not if brokers hold back others of the instant."""
-        first, end = changing[0], changing[-1] + 1
-        if end - first > len(changing) or not self._subscriptions.enact(first, end, self._clock.now):
+    def _enact_together(self, changing: list[int], moving: list[int]) -> bool:
+        """Enact an instant user by user, if compiled code can; not if brokers hold back others of the instant, or may be down."""
+        if self._outages is not None and (self._by_subscription or moving):
             return False
-        self._ahead.report(first, end)
+        now = self._clock.now
+        if not self._ahead.enact(changing, moving, now, self._decisions.exchanged, self._hand_over):
+            return False
+        load_changed(self._records, now)
         return True
+
+    def _hand_over(self, user: int, broker: int, first: int, end: int) -> None:
+        """Hand a user over, with the events in these rows, which are its own and valid."""
+        events, topics = self._workload.subscription_events, self.interests.of(user).tolist()
+        for row in range(first, end):
+            (topics.append if events.action.item(row) > 0 else topics.remove)(events.topic.item(row))
+        after = np.array(sorted(topics), np.int32)
+        self._attach(user, broker, after)
+        self.interests.change(user, after)
 
     def _apply(self, user: int, topics: list[int], row: int) -> None:
         events = self._workload.subscription_events
