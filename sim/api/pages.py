@@ -122,6 +122,7 @@ def reproduce(
     data: str | Path | None = None,
     progress: Say | None = None,
     *,
+    larger: str | Path | None = None,
     jobs: int = 1,
     engine: str = "auto",
     master: str | None = None,
@@ -137,6 +138,7 @@ def reproduce(
         scale: below 1, a quick look: fewer points and replications, fewer users, less time.
         data: the folder of real data that some figures need.
         progress: called with each step.
+        larger: the folder of another reproduction, whose figures of larger scales are shown as they are.
         jobs: the number of processes.
         engine: as in `run`.
         master: as in `run`.
@@ -153,7 +155,8 @@ def reproduce(
     """
     from sim.papers import reproduce as study
 
-    request = study.ReproductionRequest(paper, scale, None if data is None else Path(data), figure)
+    folders = [None if folder is None else Path(folder) for folder in (data, larger)]
+    request = study.ReproductionRequest(paper, scale, folders[0], figure, folders[1])
     folder = Path(out) if out is not None else Path("reproductions") / paper
     with keeping(folder):
         made = study.reproduce(request, folder, RunOptions(jobs, engine, master), progress or silent)

@@ -45,6 +45,12 @@ def reproduce(
             "Real data, in this folder or one below it (overlays: user_artists.dat of Last.fm, trusts.txt of CiaoDVD; or .gz).",
         ),
     ] = None,
+    larger: Annotated[
+        Path | None,
+        option(
+            "--with DIR", "Show figures that this folder of another reproduction has at a larger scale as they are."
+        ),
+    ] = None,
     export: Annotated[
         Path | None,
         option("DIR", "Also write claims.csv, README.md, tables as CSV and charts as SVG to this folder."),
@@ -72,6 +78,7 @@ def reproduce(
         scale,
         data,
         terminal.speaker(quiet),
+        larger=larger,
         jobs=options.jobs,
         engine=options.engine,
         master=options.master,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sim.base.errors import InputError
 from sim.files.atomic import whole_file
 from sim.files.parquet import read_frame, write_table
 from sim.papers.page import SectionRuns
@@ -28,7 +29,19 @@ def keep_section(section: SectionRuns, path: Path) -> None:
         write_table(unfinished, table.replace_schema_metadata({_ABOUT: about}))
 
 
-def kept_section(path: Path) -> SectionRuns:
-    """The section whose table is in this file."""
-    about = json.loads(pq.read_schema(path).metadata[_ABOUT])
-    return SectionRuns(read_frame(path), **about)
+def larger_sections(folder: Path | None, scale: float) -> dict[str, SectionRuns]:
+    """The sections of the reproduction in a folder whose scale is larger than this. Raises InputError where there are none."""
+    if folder is None:
+        return {}
+    paths = sorted((folder / KEPT).glob("*.parquet"))
+    found = {path.stem: section for path in paths if (section := _kept(path)).scale > scale}
+    if not found:
+        raise InputError(f"--with {folder}: has no figure of a scale larger than {scale:g}, in a folder '{KEPT}'")
+    return found
+
+
+def _kept(path: Path) -> SectionRuns:
+    about = (pq.read_schema(path).metadata or {}).get(_ABOUT)
+    if about is None:
+        raise InputError(f"{path}: was not written by a reproduction")
+    return SectionRuns(read_frame(path), **json.loads(about))

@@ -14,7 +14,7 @@ from analysis.formatting import describe, number
 from analysis.page import render
 from sim.base.naming import Raw
 from sim.papers.claims import LESS, Target
-from sim.papers.judging import JudgedClaim, claims_summary, judge_claims, lessons_learnt
+from sim.papers.judging import JudgedClaim, JudgedReading, claims_summary, judge_claims, lessons_learnt
 from sim.papers.paper import Paper
 from sim.papers.views import View, chart_tables, charts_of
 
@@ -54,6 +54,22 @@ class Reproduction:
             for section in self.paper.sections
             if section.source in self.sections
         }
+
+    @cached_property
+    def _by_key(self) -> dict[str, SectionRuns]:
+        """The runs of the paper's sections, by their keys."""
+        sources = ((section.key, section.source) for section in self.paper.sections)
+        return {key: self.sections[source] for key, source in sources if source in self.sections}
+
+    @property
+    def scales(self) -> list[float]:
+        """The scales of all sections, ascending."""
+        return sorted({section.scale for section in self.sections.values()} or {self.scale})
+
+    def made_of(self, judged: JudgedClaim, one: JudgedReading) -> tuple[float, str]:
+        """The scale and the version of the runs that a reading is about."""
+        section = self._by_key.get(one.reading.section or judged.claim.section)
+        return (section.scale, section.version) if section else (self.scale, self.version)
 
     @cached_property
     def claims(self) -> list[JudgedClaim]:
@@ -109,7 +125,7 @@ def render_page(reproduction: Reproduction) -> str:
         notes=list(notes_of(reproduction)),
         sentences=[sentence.partition(":") for sentence in claims_summary(reproduction.claims)],
         lessons=list(lessons_learnt(paper.lessons, reproduction.tables)),
-        claims=[_claim(judged) for judged in reproduction.claims],
+        claims=[_claim(reproduction, judged) for judged in reproduction.claims],
         sections=sections,
         facts=list(_facts(reproduction)),
         command=reproduction.command,
@@ -130,7 +146,12 @@ def _shared(reproduction: Reproduction) -> Iterator[tuple[str, SectionRuns]]:
             yield "; ".join(names), reproduction.sections[source]
 
 
-def _claim(judged: JudgedClaim) -> Raw:
+def scale_note(reproduction: Reproduction, judged: JudgedClaim, one: JudgedReading) -> str:
+    """The scale of the runs that a reading is about, where not all scales are the same."""
+    return f"scale {reproduction.made_of(judged, one)[0]:g}" if len(reproduction.scales) > 1 and one.number.n else ""
+
+
+def _claim(reproduction: Reproduction, judged: JudgedClaim) -> Raw:
     claim = judged.claim
     readings = []
     for one in judged.shown:
@@ -145,6 +166,7 @@ def _claim(judged: JudgedClaim) -> Raw:
                 "interval": interval,
                 "verdict": one.verdict,
                 "mark": MARKS[one.verdict],
+                "scale": scale_note(reproduction, judged, one),
                 "why": one.why,
             }
         )
@@ -168,10 +190,14 @@ def _agrees(target: Target) -> str:
 
 def notes_of(reproduction: Reproduction) -> Iterator[str]:
     """What a reader must know of all numbers: the scale, and the runs that failed."""
-    if reproduction.scale < 1:
+    smallest, *larger = reproduction.scales
+    if smallest < 1:
+        of = "This is"
+        if larger:
+            titles = [title for title, run in _shared(reproduction) if run.scale == smallest]
+            of = f"Each claim says at which scale its runs were made. {'; '.join(titles)}: these are"
         yield (
-            f"This is a quick look (--scale {reproduction.scale:g}): {reproduction.paper.smaller}, so verdicts may differ from those "
-            "at full scale."
+            f"{of} a quick look (--scale {smallest:g}): {reproduction.paper.smaller}, so verdicts may differ from those at full scale."
         )
     failed = [
         f"{run['variant']} at {section.points[run['point']]}, replication {run['replication']}: {run['reason']}"
@@ -189,5 +215,5 @@ def _facts(reproduction: Reproduction) -> Iterator[tuple[str, str]]:
         "seed",
         ", ".join(sorted({str(seed) for runs in reproduction.tables.values() if len(runs) for seed in runs["seed"]})),
     )
-    yield "scale", f"{reproduction.scale:g}"
+    yield "scale", ", ".join(f"{scale:g}" for scale in reproduction.scales)
     yield "runs", number(sum(len(section.runs) for section in reproduction.sections.values()))

@@ -24,7 +24,7 @@ from sim.experiments.results import Results
 from sim.experiments.run import run_experiment
 from sim.files.atomic import whole_file
 from sim.files.parquet import read_frame, write_table
-from sim.papers.kept import KEPT, keep_section
+from sim.papers.kept import KEPT, keep_section, larger_sections
 from sim.papers.page import Reproduction, SectionRuns, write_page
 from sim.papers.paper import Paper, find_paper
 from sim.papers.sweeps import Computed, PaperSweep, SweepSetting
@@ -39,12 +39,16 @@ Do = Callable[..., Results]
 
 @dataclass(frozen=True)
 class ReproductionRequest:
-    """A paper by its name, the scale (above 0, up to 1), the folder of the user's own data, and one figure, or "" for all."""
+    """A paper by its name, the scale (above 0, up to 1), the folder of the user's own data, and one figure, or "" for all.
+
+    `larger` is the folder of another reproduction, whose figures of larger scales are shown as they are, whatever version made them.
+    """
 
     paper: str
     scale: float = 1.0
     data: Path | None = None
     figure: str = ""
+    larger: Path | None = None
 
     def __post_init__(self) -> None:
         """Raises InputError where there is no such paper, or the scale is not allowed."""
@@ -58,7 +62,8 @@ class ReproductionRequest:
         figure = f" {self.figure}" if self.figure else ""
         scale = f" --scale {self.scale:g}" if self.scale < 1 else ""
         data = " --data DIR" if self.data else ""
-        return f"brokersim reproduce {self.paper}{figure}{scale}{data}"
+        larger = " --with DIR" if self.larger else ""
+        return f"brokersim reproduce {self.paper}{figure}{scale}{data}{larger}"
 
     @property
     def page(self) -> str:
@@ -83,18 +88,19 @@ def reproduce(
         paper = paper.only(request.figure)
     do = partial(run_experiment, options=replace(options, retry_failed=True))
     sources = {section.source for section in paper.sections}
+    larger = {name: runs for name, runs in larger_sections(request.larger, request.scale).items() if name in sources}
     began = time.perf_counter()
     with as_file(files(paper.scenarios)) as scenarios:
         setting = SweepSetting(request.scale, Path(scenarios), out, request.data)
         # report problems with the data before anything is run
-        planned = [sweep for sweep in paper.sweeps(setting) if sweep.section in sources]
+        planned = [sweep for sweep in paper.sweeps(setting) if sweep.section in sources - set(larger)]
         code = version(paper.sweeps.__module__)
         made = {
             name: _made(list(parts), setting, code, do, say) for name, parts in groupby(planned, attrgetter("section"))
         }
     for name, section in made.items():
         keep_section(section, out / KEPT / f"{name}.parquet")
-    reproduction = Reproduction(paper, made, request.command, version(), request.scale)
+    reproduction = Reproduction(paper, made | larger, request.command, version(), request.scale)
     write_page(reproduction, out / request.page)
     say(f"{sum(len(section.runs) for section in made.values()):,} runs, {time.perf_counter() - began:.1f} s")
     return reproduction

@@ -15,7 +15,7 @@ from analysis.formatting import describe
 from sim.base.errors import ResultsError
 from sim.base.escaping import csv_cell
 from sim.papers.judging import JudgedClaim, JudgedReading, claims_summary, lessons_learnt
-from sim.papers.page import Reproduction, notes_of, sections_of
+from sim.papers.page import Reproduction, notes_of, scale_note, sections_of
 from sim.papers.views import Cell, View
 
 CLAIMS, TEXT, TABLES, CHARTS = "claims.csv", "README.md", "tables", "charts"
@@ -41,8 +41,7 @@ def claims_table(made: Reproduction) -> pd.DataFrame:
             "counted": not judged.claim.ours,
             "bound": one.bound,
             "reason": one.why,
-            "scale": made.scale,
-            "version": made.version,
+            **dict(zip(("scale", "version"), made.made_of(judged, one), strict=True)),
         }
         for judged in made.claims
         for one in judged.readings
@@ -133,7 +132,9 @@ def _markdown(made: Reproduction) -> Iterator[str]:
             cells = [[name, *(" ".join(filter(None, _texts(cell))) for cell in of)] for name, of in view.rows]
             yield from _rows([view.corner, *view.columns], cells)
     yield from ("", "## How it was run", "", "```sh", f"./{made.command}", "```", "")
-    yield f"brokersim {made.version}, scale {made.scale:g}."
+    runs = list(made.sections.values())
+    for scale, by in dict.fromkeys((run.scale, run.version) for run in runs) or {(made.scale, made.version): None}:
+        yield f"brokersim {by}, scale {scale:g}."
 
 
 def _texts(cell: Cell) -> tuple[str, str, str]:
@@ -151,7 +152,7 @@ def _claims(made: Reproduction) -> Iterator[tuple[str, ...]]:
                 judged.claim.statement + ("" if sentence == quoted else f". “{sentence.partition(': ')[2]}”"),
                 judged.claim.target.text,
                 _reading(judged, one),
-                _ours(judged, one),
+                ", ".join(filter(None, (_ours(judged, one), scale_note(made, judged, one)))),
                 f"**{one.verdict}**",
                 one.why,
             )

@@ -12,6 +12,8 @@ from fake_reproduction import SAID, reproduction, table
 
 from analysis.formatting import describe
 from sim import plugins
+from sim.base.errors import InputError
+from sim.papers.kept import KEPT, keep_section, larger_sections
 from sim.papers.shipped import (
     CHARTS,
     CLAIMS,
@@ -99,6 +101,27 @@ def test_the_same_runs_give_the_same_files(tmp_path: Path) -> None:
         {path.name: path.read_bytes() for path in export_reproduction(reproduction(), tmp_path / n)} for n in "ab"
     )
     assert one == other
+
+
+def test_figures_of_two_scales_each_say_which_is_theirs(tmp_path: Path) -> None:
+    made = reproduction()
+    keep_section(made.sections["main"], tmp_path / KEPT / "main.parquet")
+    larger = larger_sections(tmp_path, 0.1)
+    pd.testing.assert_frame_equal(larger["main"].runs, table())
+    small = replace(larger["main"], runs=table(nodes=(7,)).assign(point="there"), scale=0.1, version="0.2.0")
+    mixed = replace(made, sections={**larger, "more": small}, scale=0.1)
+    claims = claims_table(mixed).set_index("claim")
+    assert claims["scale"].to_dict() == {"twice as many": 1, "fewer links": 1, "seven": 0.1, "two": 1}
+    assert claims.loc["seven", "version"] == "0.2.0"
+    export_reproduction(mixed, tmp_path)
+    text = (tmp_path / TEXT).read_text()
+    assert "Each claim says at which scale its runs were made. More of it: these are a quick look (--scale 0.1)" in text
+    assert text.endswith("brokersim 0.1.0, scale 1.\nbrokersim 0.2.0, scale 0.1.\n")
+    for claim, scale in claims["scale"].items():
+        assert all(f", scale {scale:g} |" in line for line in text.splitlines() if f"| {claim}. “" in line)
+    assert "scale 1, 0.1" not in text
+    with pytest.raises(InputError, match="has no figure of a scale larger than 1, in a folder 'tables'"):
+        larger_sections(tmp_path, 1.0)
 
 
 def test_a_check_finds_what_differs_and_whether_that_is_known() -> None:
