@@ -14,7 +14,7 @@ from sim.files.atomic import whole_file
 from sim.files.parquet import read_frame, write_table
 from sim.papers.page import SectionRuns
 
-KEPT = "tables"
+SECTION_TABLES = "tables"
 """The folder of these files in that of a reproduction."""
 _ABOUT = b"brokersim.section"
 _FACTS = [field.name for field in fields(SectionRuns) if field.name != "runs"]
@@ -33,10 +33,12 @@ def larger_sections(folder: Path | None, scale: float) -> dict[str, SectionRuns]
     """The sections of the reproduction in a folder whose scale is larger than this. Raises InputError where there are none."""
     if folder is None:
         return {}
-    paths = sorted((folder / KEPT).glob("*.parquet"))
+    paths = sorted((folder / SECTION_TABLES).glob("*.parquet"))
     found = {path.stem: section for path in paths if (section := _kept(path)).scale > scale}
     if not found:
-        raise InputError(f"--with {folder}: has no figure of a scale larger than {scale:g}, in a folder '{KEPT}'")
+        raise InputError(
+            f"--with {folder}: has no figure of a scale larger than {scale:g}, in a folder '{SECTION_TABLES}'"
+        )
     return found
 
 

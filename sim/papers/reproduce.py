@@ -24,7 +24,7 @@ from sim.experiments.results import Results
 from sim.experiments.run import run_experiment
 from sim.files.atomic import whole_file
 from sim.files.parquet import read_frame, write_table
-from sim.papers.kept import KEPT, keep_section, larger_sections
+from sim.papers.kept import SECTION_TABLES, keep_section, larger_sections
 from sim.papers.page import Reproduction, SectionRuns, write_page
 from sim.papers.paper import Paper, find_paper
 from sim.papers.sweeps import Computed, PaperSweep, SweepSetting
@@ -99,7 +99,7 @@ def reproduce(
             name: _made(list(parts), setting, code, do, say) for name, parts in groupby(planned, attrgetter("section"))
         }
     for name, section in made.items():
-        keep_section(section, out / KEPT / f"{name}.parquet")
+        keep_section(section, out / SECTION_TABLES / f"{name}.parquet")
     reproduction = Reproduction(paper, made | larger, request.command, version(), request.scale)
     write_page(reproduction, out / request.page)
     say(f"{sum(len(section.runs) for section in made.values()):,} runs, {time.perf_counter() - began:.1f} s")
@@ -166,7 +166,7 @@ def _progress(section: str, runs: int, say: _Say) -> Progress:
 
 
 def _check_room(folder: Path, paper: Paper) -> None:
-    known = {PAGE, KEPT, "interests", *(section.source for section in paper.sections)}
+    known = {PAGE, SECTION_TABLES, "interests", *(section.source for section in paper.sections)}
     known |= {f"{section.figure[:length]}.html" for section in paper.sections for length in (-1, None)}
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; give a new folder")

@@ -13,7 +13,7 @@ from fake_reproduction import SAID, reproduction, table
 from analysis.formatting import describe
 from sim import plugins
 from sim.base.errors import InputError
-from sim.papers.kept import KEPT, keep_section, larger_sections
+from sim.papers.kept import SECTION_TABLES, keep_section, larger_sections
 from sim.papers.shipped import (
     CHARTS,
     CLAIMS,
@@ -105,7 +105,7 @@ def test_the_same_runs_give_the_same_files(tmp_path: Path) -> None:
 
 def test_figures_of_two_scales_each_say_which_is_theirs(tmp_path: Path) -> None:
     made = reproduction()
-    keep_section(made.sections["main"], tmp_path / KEPT / "main.parquet")
+    keep_section(made.sections["main"], tmp_path / SECTION_TABLES / "main.parquet")
     larger = larger_sections(tmp_path, 0.1)
     pd.testing.assert_frame_equal(larger["main"].runs, table())
     small = replace(larger["main"], runs=table(nodes=(7,)).assign(point="there"), scale=0.1, version="0.2.0")

@@ -30,7 +30,7 @@ _ASKED = (
 """The arrays with an entry for each view."""
 
 
-Attach = Callable[[int, int, int, int], None]
+HandOver = Callable[[int, int, slice], None]
 
 
 class Ahead:
@@ -85,11 +85,11 @@ class Ahead:
         return (int(moved[0]), int(chosen[moved[0]])) if len(moved) else (None, -1)
 
     def enact(
-        self, changing: list[int], moving: list[int], now: float, exchanged: BrokerStates, attach: Attach
+        self, changing: list[int], moving: list[int], now: float, exchanged: BrokerStates, hand_over: HandOver
     ) -> bool:
         """Enact the events and movements of an instant if compiled code can, user by user: policies are asked as for one by one.
 
-        `attach(user, broker, first, end)` hands a user over, with the events in these rows.
+        `hand_over(user, broker, rows)` hands a user over, with its events in these rows.
         """
         first, end, move, moved = changing[0], changing[-1] + 1, *((moving[0], moving[-1] + 1) if moving else (0, 0))
         records, state = self._state.records, self._state.record
@@ -112,7 +112,7 @@ class Ahead:
             if found > row:
                 self._subscriptions.enact(row, found, now)
             row = found + users.count(user)
-            attach(user, broker, found, row)
+            hand_over(user, broker, slice(found, row))
         return True
 
     def report(self, first: int, end: int) -> None:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sim.brokers.users.change_kernels import hold_initial, rooms
 from sim.brokers.users.state import UserState
-from sim.workloads.format.workload import Interests, Workload
+from sim.workloads.format.workload import Interests, SubscriptionEvents, Workload
 
 
 class HeldInterests:
@@ -33,6 +33,13 @@ class HeldInterests:
             return self._held[first : first + self._many.item(user)]
         indptr = self._initial.indptr
         return self._initial.indices[indptr.item(user) : indptr.item(user + 1)]
+
+    def after(self, user: int, events: SubscriptionEvents) -> NDArray[np.int32]:
+        """The topics that the user will want, ascending, after these events of its own, which are valid."""
+        topics: list[int] = self.of(user).tolist()
+        for topic, action in zip(events.topic.tolist(), events.action.tolist(), strict=True):
+            (topics.append if action > 0 else topics.remove)(topic)
+        return np.array(sorted(topics), np.int32)
 
     def change(self, user: int, topics: NDArray[np.int32]) -> None:
         """Set the topics that the user wants, ascending."""

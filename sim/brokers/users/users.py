@@ -84,12 +84,11 @@ class HostedUsers:
         self._by_movement = "movement" in policy.reacts_to
         brokers = len(subscriptions.load)
         self.load_area, self.users_area = np.zeros(brokers), np.zeros(brokers)  # integrated up to `since`
-        state.use(host=self.host, latitude=self.latitude, longitude=self.longitude)
-        state.use(since=np.zeros(brokers), load_area=self.load_area, users_area=self.users_area)
+        state.use(host=self.host, latitude=self.latitude, longitude=self.longitude, since=np.zeros(brokers))
+        state.use(load_area=self.load_area, users_area=self.users_area)
         report = None if recorder.audiences is None else recorder.interest_changed
-        places = self.latitude, self.longitude
-        self._decisions = Decisions(policy, clock, workload.interests, subscriptions, self.host, places)
-        self._ahead = Ahead(workload, policy, subscriptions, report)
+        known = workload.interests, subscriptions, self.host, (self.latitude, self.longitude)
+        self._decisions, self._ahead = Decisions(policy, clock, *known), Ahead(workload, policy, subscriptions, report)
 
     # -- joining
 
@@ -126,8 +125,6 @@ class HostedUsers:
         self._recorder.count("subscription_overhead", self._clock.now, self._decisions.exchange())
         period = self._decisions.period
         return None if period is None else self._clock.now + period
-
-    # -- enacting
 
     def _attach(self, user: int, broker: int, topics: NDArray[np.int32]) -> None:
         """Move the user to the broker with these topics: added there first, then removed where it was."""
@@ -208,8 +205,10 @@ class HostedUsers:
 
     def selections(self) -> Columns:
         """The broker of each user from which time on, as columns of a table; -1 stands for none, at first and after a crash."""
-        user, former, broker = np.array(self.decisions, np.int32).reshape(-1, 3).T
-        return {"time": np.array(self.decided_at), "user": user, "from": former, "broker": broker}
+        columns = dict(
+            zip(("user", "from", "broker"), np.array(self.decisions, np.int32).reshape(-1, 3).T, strict=True)
+        )
+        return {"time": np.array(self.decided_at), **columns}
 
     def close(self) -> None:
         """Account for the time up to the end."""
@@ -250,8 +249,7 @@ class HostedUsers:
             self._apply(user, touched[user], row)
         for row in moving:
             user = movements.user.item(row)
-            self.latitude[user] = movements.latitude[row]
-            self.longitude[user] = movements.longitude[row]
+            self.latitude[user], self.longitude[user] = movements.latitude[row], movements.longitude[row]
             if self._by_movement:
                 ask[user] = None
         for user in dict.fromkeys((*touched, *ask)):
@@ -275,18 +273,13 @@ class HostedUsers:
         """Enact an instant user by user, if compiled code can; not if brokers hold back others of the instant, or may be down."""
         if self._outages is not None and (self._by_subscription or moving):
             return False
-        now = self._clock.now
-        if not self._ahead.enact(changing, moving, now, self._decisions.exchanged, self._hand_over):
-            return False
-        load_changed(self._records, now)
-        return True
+        if enacted := self._ahead.enact(changing, moving, self._clock.now, self._decisions.exchanged, self._hand_over):
+            load_changed(self._records, self._clock.now)
+        return enacted
 
-    def _hand_over(self, user: int, broker: int, first: int, end: int) -> None:
-        """Hand a user over, with the events in these rows, which are its own and valid."""
-        events, topics = self._workload.subscription_events, self.interests.of(user).tolist()
-        for row in range(first, end):
-            (topics.append if events.action.item(row) > 0 else topics.remove)(events.topic.item(row))
-        after = np.array(sorted(topics), np.int32)
+    def _hand_over(self, user: int, broker: int, rows: slice) -> None:
+        """Hand a user over, with its events in these rows, which are valid."""
+        after = self.interests.after(user, self._workload.subscription_events.rows(rows))
         self._attach(user, broker, after)
         self.interests.change(user, after)
 
