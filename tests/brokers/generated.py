@@ -114,11 +114,15 @@ def faulty(seed: int, kind: str | None = None) -> Generated:
     return replace(made, case=case, process=process)
 
 
-def guaranteed(seed: int, guarantee: str | None = None) -> Generated:
-    """The same without floods and with a guarantee, any or a given one."""
-    made = faulty(seed, "tree")
-    delivery = random_delivery(random.Random(f"delivery {seed}"), guarantee)
-    return replace(made, case=replace(made.case, delivery=delivery))
+def guaranteed(seed: int, guarantee: str | None = None, kind: str = "tree") -> Generated:
+    """The same with a guarantee, any or a given one; of content, which has no faults, all cases have links with losses."""
+    made = generated(seed, kind) if kind == "content" else faulty(seed, kind)
+    rng = random.Random(f"delivery {seed}")
+    case = replace(made.case, delivery=random_delivery(rng, guarantee))
+    if kind == "content":
+        case = _limited(rng, replace(case, lines={}), share=1.0)
+        case = replace(case, lines={**case.lines, "loss": rng.choice((0.1, 0.5))})
+    return replace(made, case=case)
 
 
 def _case(rng: random.Random, kind: str, seed: int) -> Case:
@@ -199,9 +203,9 @@ def _loaded(rng: random.Random, kind: str, case: Case) -> Case:
     return replace(case, service=(draws, case.service[1]), load=load)
 
 
-def _limited(rng: random.Random, case: Case) -> Case:
-    """A third of the cases with rates, buffers and losses of links; publications have 2000 bytes at most then."""
-    if rng.random() < 2 / 3:
+def _limited(rng: random.Random, case: Case, share: float = 1 / 3) -> Case:
+    """A share of the cases with rates, buffers and losses of links; publications have 2000 bytes at most then."""
+    if rng.random() < 1 - share:
         return case
     lines = {
         "bandwidth": rng.choice((None, 2000 / GRAIN, 10000.0)),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from generated import Generated, difference, faulty, generated, guaranteed, network, shrunk, watched, written
+from generated import KINDS, Generated, difference, faulty, generated, guaranteed, network, shrunk, watched, written
 from test_folded import with_plane
 
 from sim.base.randomness import Streams
@@ -174,20 +174,22 @@ def test_traces_are_the_same_hop_by_hop_with_guarantees(seed: int) -> None:
     assert_same_bytes(guaranteed(seed), trace=1.0)
 
 
-@pytest.mark.parametrize("seed", range(0, KEPT, 2))
-def test_a_guarantee_loses_nothing_between_brokers(seed: int) -> None:
-    assert_nothing_is_lost(seed)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(0, KEPT, 4))
+def test_a_guarantee_loses_nothing_between_brokers(seed: int, kind: str) -> None:
+    assert_nothing_is_lost(seed, kind)
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(KEPT, ALL_KEPT))
-def test_a_guarantee_loses_nothing_between_brokers_in_many_cases(seed: int) -> None:
-    assert_nothing_is_lost(seed)
+def test_a_guarantee_loses_nothing_between_brokers_in_many_cases(seed: int, kind: str) -> None:
+    assert_nothing_is_lost(seed, kind)
 
 
-def assert_nothing_is_lost(seed: int) -> None:
+def assert_nothing_is_lost(seed: int, kind: str) -> None:
     """What is lost with brokers is what never came to one: who published it was connected to none, or it was held back by one."""
-    made = guaranteed(seed)
+    made = guaranteed(seed, kind=kind)
     delivery = {**made.case.delivery, "attempts": None, "store": "persistent"}
     one = network(replace(made, case=replace(made.case, delivery=delivery)), "events")
     assert isinstance(one.engine, EventEngine)

@@ -10,9 +10,11 @@ import tiny
 from test_faults import LATE, LINE, faults, lost, run
 
 from sim.base.errors import ScenarioError
+from sim.brokers.data.events import EventEngine
 from sim.brokers.fabric.delivery import DeliverySetting
 from sim.brokers.fabric.transmission import LinkSetting
 from sim.brokers.network import Network
+from sim.overlay.full_mesh import FullMesh
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.topic_connected.geometry import TopicConnected
 from sim.workloads.faults.schedule import CRASH, CUT, LOSS, MEND, RESTART, FaultSchedule
@@ -173,15 +175,35 @@ def refusal(overlay: Any, world: Any, **setting: Any) -> str:
     return str(error.value)
 
 
-def test_what_has_no_guarantee_is_refused() -> None:
+def test_what_no_plane_has_is_refused() -> None:
     world, overlay = tiny.workload([{0}, {0}]), tiny.graph([(0, 1)], [0])
     told = refusal(overlay, world, plane="folded")
     assert "network.data_plane" in told
     assert 'network.delivery.guarantee = "exactly-once"' in told
     near = GeometrySetting(2, 1, 1, round_trips=np.zeros((2, 2)))
     floods = TopicConnected(TopicConnected.Parameters(design="gm", dissemination="flood"), near)
-    assert refusal(floods, world) == (
-        'network.delivery.guarantee: "exactly-once" is not supported where topics are flooded (allowed: "best-effort")'
+    assert refusal(floods, world, plane="compiled") == (
+        'network.data_plane: "compiled" has no guarantee ("exactly-once") for topics that are flooded (allowed: "events", "auto")'
     )
     content = tiny.content([(0, {0: 1})], users=2)
-    assert "not supported for content" in refusal(tiny.graph([(0, 1)], [0]), content)
+    assert "for content (allowed:" in refusal(tiny.graph([(0, 1)], [0]), content, plane="compiled")
+
+
+def test_floods_and_content_have_guarantees_by_events() -> None:
+    """Links lose half of all copies; every pair is delivered, and a plane that makes every hop an event is chosen."""
+    every = tuple(map(float, range(20)))
+    times = GeometrySetting(4, 1, 1, round_trips=2 * (1 - np.eye(4)))
+    world = tiny.workload([{0}] * 4, [(time, 0, 0, 100) for time in every], horizon=400.0)
+    content = tiny.content(
+        [(user, {0: 1}) for user in range(4)], [(time, 0, 100, [1]) for time in every], users=4, horizon=400.0
+    )
+    flooded = FullMesh(FullMesh.Parameters(dissemination="flood"), times)
+    again = {"delivery": DeliverySetting("at-least-once", timeout=2.5, backoff=1.0), "links": LinkSetting(loss=0.5)}
+    for overlay, published in (flooded, world), (tiny.graph(LINE, [1]), content):
+        network = tiny.network(published, overlay, [0, 1, 2, 3], plane="auto", trace=False, **again)
+        assert isinstance(network.engine, EventEngine)
+        network.run()
+        metrics = network.metrics()
+        assert (metrics["due"], metrics["delivered"], lost(metrics)) == (80, 80, {})
+        assert metrics["retransmissions"] > 0
+        assert (metrics["duplicate_deliveries"] > 0) == (overlay is not flooded)

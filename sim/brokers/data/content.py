@@ -25,9 +25,10 @@ from sim.brokers.users.subscriptions import Subscriptions
 from sim.workloads.format.workload import Publications
 
 # fates of a copy at a position, and of all copies of a publication, in ascending order of preference
-_JOINING, _LINK, _QUEUE_FULL, _IN_FLIGHT = range(1, 5)
+_JOINING, _EXPIRED, _LINK, _QUEUE_FULL, _IN_FLIGHT = range(1, 6)
 _OUTCOMES = {
     _JOINING: LOST["joining"],
+    _EXPIRED: LOST["expired"],
     _LINK: LOST["link"],
     _QUEUE_FULL: LOST["queue_full"],
     _IN_FLIGHT: IN_FLIGHT,
@@ -146,7 +147,7 @@ class ContentRule(Rule):
         """Record what became of the copy; when no other is in transit, the publication is over."""
         assert isinstance(flight, Copy)
         flight.uplinks_sent = uplinks_sent
-        for cause in ("link", "queue_full"):
+        for cause in ("expired", "link", "queue_full"):
             if cause in flight.lost:
                 flight.fate[self._lost(flight, flight.lost[cause], ahead)] = _FATES[LOST[cause]]
         if ahead is not None:

@@ -71,10 +71,8 @@ class GuaranteedCarrier(KeepingCarrier):
         """The service time of a copy (s): once another has been handled, it has only to be received, and passed on to users."""
         kept = attempt.kept
         stage = 2 if self._knows(kept) else int(kept.below)
-        if stage == 2:
-            effort = Effort(users=0 if self._once else self._users(kept), size=kept.flight.size)
-        else:
-            effort = self._first_effort(kept, stage)
+        again = Effort(users=self._users_again(kept), size=kept.flight.size)
+        effort = again if stage == 2 else self._first_effort(kept, stage)
         return self._service(attempt.identity, kept.broker, stage, effort)
 
     def _first_effort(self, kept: KeptCopy, stage: int) -> Effort:
@@ -88,10 +86,10 @@ class GuaranteedCarrier(KeepingCarrier):
         """The broker has served a copy."""
         kept: KeptCopy = message.carries.kept
         kept.copies -= 1
-        if self._knows(kept):
+        known, kept.handled = self._knows(kept), True
+        if known:
             self._repeat(kept)
         else:
-            kept.handled = True
             if kept.below:
                 self._serve(kept, message.arrived)
             else:
@@ -127,11 +125,15 @@ class GuaranteedCarrier(KeepingCarrier):
         for child in range(flight.child_bounds[position], flight.child_bounds[position + 1]):
             self._send_copy(self._keep(flight, child, here, flight.brokers[child], below=True))
 
+    def _users_again(self, kept: KeptCopy) -> int:
+        """The users who get what is handled once more."""
+        return 0 if self._once else self._users(kept)
+
     def _repeat(self, kept: KeptCopy) -> None:
         """A broker has served a copy of what it had handled."""
-        flight, users = kept.flight, self._users(kept)
+        flight, users = kept.flight, self._users_again(kept)
         self._recorder.counted["duplicates"][flight.window] += 1
-        if users and not self._once:
+        if users:
             self._recorder.counted["duplicate_deliveries"][flight.window] += users
             self._resent.to_users(flight, kept.broker, users)
 

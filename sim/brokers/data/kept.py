@@ -25,7 +25,8 @@ class KeptCopy:
     """A flight on its way from a `sender` to the broker at a position: of the tree, if `below` the root, or of the uplink.
 
     `final`: the end of the uplink. It may be on a detour, the `rounds`-th of its flight, and then on a `branch` if below the root:
-    `waits` there says that no route leads to the broker now.
+    `waits` there says that no route leads to the broker now. Where it is flooded, it comes from the position `source`, and is the
+    `first` that the broker has handled, or not.
 
     `attempts` is how often it has been sent, `copies` how many of these are on the link, wait or are in service, and `timer` whether it
     is known when it is sent again, `wait` (s) after the last time. `handled`: the broker has served one. `done` is why the sender does
@@ -41,11 +42,13 @@ class KeptCopy:
         "copies",
         "done",
         "final",
+        "first",
         "flight",
         "handled",
         "position",
         "rounds",
         "sender",
+        "source",
         "timer",
         "wait",
         "waits",
@@ -55,7 +58,8 @@ class KeptCopy:
         self.flight, self.position, self.sender, self.broker, self.below = flight, position, sender, broker, below
         self.wait, self.final = wait, not below and position == len(flight.uplink) - 1
         self.attempts = self.copies = self.rounds = 0
-        self.timer = self.handled = self.waits = False
+        self.timer = self.handled = self.waits = self.first = False
+        self.source = -1
         self.branch: Diversion | None = None
         self.done: str | None = None
 
@@ -160,7 +164,10 @@ class KeepingCarrier(Carrier):
     def _send_again(self, kept: KeptCopy) -> None:
         if kept.attempts == self._setting.attempts:
             self._end(kept, "expired")
-            return
+        else:
+            self._send_as_before(kept)
+
+    def _send_as_before(self, kept: KeptCopy) -> None:
         if kept.sender == CLIENT:
             self._enter(kept)
         else:

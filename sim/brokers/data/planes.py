@@ -20,6 +20,7 @@ from sim.brokers.data.engine import Engine
 from sim.brokers.data.events import EventEngine
 from sim.brokers.data.folded import FoldedEngine
 from sim.brokers.data.guaranteed import GuaranteedCarrier
+from sim.brokers.data.guaranteed_kinds import ContentCarrier, FloodingCarrier
 from sim.brokers.data.rerouted import ReroutingCarrier
 from sim.brokers.data.rules import FloodRule, TopicRule
 from sim.brokers.fabric.fabric import Fabric
@@ -42,9 +43,7 @@ def engine_of(
 ) -> Engine:
     """The engine of a data plane; `host()` is the live broker of each user. Raises ScenarioError where there is none."""
     guarantees = fabric.delivery.guarantees
-    if guarantees:
-        _check_guarantee(fabric, workload)
-    plane = _plane(asked, fabric, recorder)
+    plane = _plane(asked, fabric, recorder, workload.content is not None)
     carried = fabric, recorder, subscriptions, workload.publications
     if workload.content is None:
         if plane == "compiled":
@@ -52,9 +51,10 @@ def engine_of(
             return CompiledEngine(fabric, compiled(*carried))
         if plane == "folded":
             return FoldedEngine(*carried)
-        by_topic = (FloodRule if fabric.overlay.floods else TopicRule)(*carried)
-        carrier = Carrier
-        if guarantees:
+        by_topic, carrier = (FloodRule if fabric.overlay.floods else TopicRule)(*carried), Carrier
+        if guarantees and fabric.overlay.floods:
+            carrier = FloodingCarrier
+        elif guarantees:
             carrier = ReroutingCarrier if isinstance(fabric.overlay, Healing) else GuaranteedCarrier
         return EventEngine(fabric, recorder, carrier(fabric, recorder, by_topic))
     if fabric.overlay.floods:
@@ -67,22 +67,11 @@ def engine_of(
     rule = ContentRule(*carried, content, host, loads)
     if plane == "compiled":
         return CompiledEngine(fabric, CompiledContentCarrier(*carried, rule))
-    by_content = FoldedCarrier if plane == "folded" else Carrier
+    by_content = FoldedCarrier if plane == "folded" else ContentCarrier if guarantees else Carrier
     return EventEngine(fabric, recorder, by_content(fabric, recorder, rule))
 
 
-def _check_guarantee(fabric: Fabric, workload: Workload) -> None:
-    """Raise ScenarioError where the guarantee does not hold."""
-    guarantee = f'network.delivery.guarantee: "{fabric.delivery.guarantee}"'
-    if workload.content is not None:
-        raise ScenarioError(
-            f'{guarantee} is not supported for content, which a {workload.kind} workload has (allowed: "best-effort")'
-        )
-    if fabric.overlay.floods:
-        raise ScenarioError(f'{guarantee} is not supported where topics are flooded (allowed: "best-effort")')
-
-
-def _plane(asked: Plane, fabric: Fabric, recorder: Recorder) -> Plane:
+def _plane(asked: Plane, fabric: Fabric, recorder: Recorder, content: bool) -> Plane:
     """The requested data plane, or the fastest that is exact. Raises ScenarioError where the requested one is not exact."""
     service, jitter = fabric.service.setting.service, fabric.links.jitter
     links = UNLIMITED if fabric.transmission is None else fabric.transmission.setting
@@ -97,6 +86,12 @@ def _plane(asked: Plane, fabric: Fabric, recorder: Recorder) -> Plane:
     if found and asked == "folded":
         why = f"does not simulate single hops and is not exact with {found}"
         raise ScenarioError(f'network.data_plane: "folded" {why} (allowed: "events", "compiled", "auto")')
+    by_events = {"topics that are flooded": fabric.overlay.floods, "content": content}
+    only = [what for what, holds in by_events.items() if holds and delivery.guarantees]
+    if only and asked == "compiled":
+        raise ScenarioError(
+            f'network.data_plane: "compiled" has no guarantee ("{delivery.guarantee}") for {only[0]} (allowed: "events", "auto")'
+        )
     if asked != "auto":
         return asked
-    return "compiled" if found else "folded"
+    return "events" if only else "compiled" if found else "folded"

@@ -45,7 +45,7 @@ class ReroutingCarrier(GuaranteedCarrier):
         flight, sender = kept.flight, kept.sender
         onward = self.rule.uplink(flight.topic, sender)[1:]
         if onward and onward[0] == kept.broker:
-            super()._send_again(kept)
+            self._send_as_before(kept)
             return
         self._turned.setdefault(flight, kept.position)
         flight.uplink = [*flight.uplink[: kept.position], *onward]
@@ -73,7 +73,7 @@ class ReroutingCarrier(GuaranteedCarrier):
         """The sender sends what is due at the broker and below along the present routes."""
         flight, places = kept.flight, self._places_below(kept)
         if not places:  # nobody wants it there any more
-            super()._send_again(kept)
+            self._send_as_before(kept)
             return
         brokers = [flight.brokers[place] for place in places]
         branch = self._detours.branch(flight.topic, kept.sender, brokers)
