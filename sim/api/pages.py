@@ -138,7 +138,7 @@ def reproduce(
         scale: below 1, a quick look: fewer points and replications, fewer users, less time.
         data: the folder of real data that some figures need.
         progress: called with each step.
-        larger: the folder of another reproduction, whose figures of larger scales are shown as they are.
+        larger: the folder of another reproduction, whose figures of this scale or larger ones are shown as they are.
         jobs: the number of processes.
         engine: as in `run`.
         master: as in `run`.

@@ -48,7 +48,8 @@ def reproduce(
     larger: Annotated[
         Path | None,
         option(
-            "--with DIR", "Show figures that this folder of another reproduction has at a larger scale as they are."
+            "--with DIR",
+            "Show figures that this folder of another reproduction has at this scale or a larger one as they are.",
         ),
     ] = None,
     export: Annotated[

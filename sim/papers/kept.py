@@ -30,15 +30,13 @@ def keep_section(section: SectionRuns, path: Path) -> None:
 
 
 def larger_sections(folder: Path | None, scale: float) -> dict[str, SectionRuns]:
-    """The sections of the reproduction in a folder whose scale is larger than this. Raises InputError where there are none."""
+    """The sections of the reproduction in a folder whose scale is at least this. Raises InputError where there are none."""
     if folder is None:
         return {}
     paths = sorted((folder / SECTION_TABLES).glob("*.parquet"))
-    found = {path.stem: section for path in paths if (section := _kept(path)).scale > scale}
+    found = {path.stem: section for path in paths if (section := _kept(path)).scale >= scale}
     if not found:
-        raise InputError(
-            f"--with {folder}: has no figure of a scale larger than {scale:g}, in a folder '{SECTION_TABLES}'"
-        )
+        raise InputError(f"--with {folder}: has no figure of scale {scale:g} or larger, in a folder '{SECTION_TABLES}'")
     return found
 
 

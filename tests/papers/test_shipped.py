@@ -120,8 +120,8 @@ def test_figures_of_two_scales_each_say_which_is_theirs(tmp_path: Path) -> None:
     for claim, scale in claims["scale"].items():
         assert all(f", scale {scale:g} |" in line for line in text.splitlines() if f"| {claim}. “" in line)
     assert "scale 1, 0.1" not in text
-    with pytest.raises(InputError, match="has no figure of a scale larger than 1, in a folder 'tables'"):
-        larger_sections(tmp_path, 1.0)
+    with pytest.raises(InputError, match="has no figure of scale 1 or larger, in a folder 'tables'"):
+        larger_sections(tmp_path / "x", 1.0)
 
 
 def test_a_check_finds_what_differs_and_whether_that_is_known() -> None:

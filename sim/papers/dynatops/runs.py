@@ -85,13 +85,17 @@ def sweeps(setting: SweepSetting) -> Iterator[PaperSweep | Computed]:
         for name, (pattern, change) in PATTERNS.items()
         for sizes in [poisson if pattern == "multimodal" else FULL_POISSON]
     ]
-    hours = round(setting.lasting(HOURS, WARM_UP + 14))
+    hours = round(setting.lasting(HOURS, WARM_UP + 6))
     yield _sweep("fig-8", points, {"workload.horizon": f"{hours}h"})
     points = [PaperPoint(f"{d} d", {"days": d}, {"reconfiguration.period": f"{d}d"}) for d in FREE_DAYS]
     yield _sweep("fig-9ab", points, location)
     points = [PaperPoint(f"{h} h", {"hours": h}, _periods(h, ("ours: lsap-sweep",))) for h in FREE_HOURS]
     yield _sweep("fig-9cd", points, {**poisson, "workload.horizon": f"{HOURS}h"})
-    yield _sweep("clusters", [PaperPoint(f"c = {c}", {"c": c}, _clusters(c)) for c in BROKERS], poisson | spent)
+    yield _sweep(
+        "clusters",
+        [PaperPoint(f"c = {c}", {"c": c}, _clusters(c)) for c in thinned(BROKERS, setting.scale)],
+        poisson | spent,
+    )
     yield _sweep("flooding", [PaperPoint("0.1", {}, {})], poisson | spent)
     points = [
         PaperPoint(f"{rate:g} an hour", {"publications": rate}, {"workload.publication_rate": rate})
