@@ -90,8 +90,6 @@ class HostedUsers:
         known = workload.interests, subscriptions, self.host, (self.latitude, self.longitude)
         self._decisions, self._ahead = Decisions(policy, clock, *known), Ahead(workload, policy, subscriptions, report)
 
-    # -- joining
-
     def join_all(self) -> None:
         """Attach all users one by one; brokers exchange states at least every 500 joins, and a hundred times in all."""
         users, decisions = len(self.host), self._decisions
