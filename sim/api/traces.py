@@ -12,6 +12,7 @@ from sim.base.errors import InputError, unknown
 from sim.base.units import parse_duration
 from sim.workloads.format.workload import Workload
 from sim.workloads.traces.broker_logs import default_filters
+from sim.workloads.traces.checkin_options import CheckinOptions
 from sim.workloads.traces.checkins import BOXES, Box, check_layouts
 from sim.workloads.traces.event_pipeline import EventOptions
 from sim.workloads.traces.event_pipeline import prepare_events as events_prepared
@@ -20,7 +21,6 @@ from sim.workloads.traces.follow_pipeline import FollowOptions
 from sim.workloads.traces.follow_pipeline import prepare_follows as follows_prepared
 from sim.workloads.traces.follow_tables import PRESETS, Trace, free_trace, preset_trace
 from sim.workloads.traces.layouts import LAYOUTS, PLACE_LAYOUTS, PLAIN, Layout, encoded, guess_layout, lay_over
-from sim.workloads.traces.pipeline import CheckinOptions
 from sim.workloads.traces.pipeline import prepare_checkins as checkins_prepared
 from sim.workloads.traces.sources import Inputs, find_groups, find_sources
 from sim.workloads.traces.user_filters import UserFilters

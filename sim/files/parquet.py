@@ -76,8 +76,8 @@ def write_table(path: Path, table: pa.Table) -> None:
     write_tables(path, [table])
 
 
-def write_tables(path: Path, tables: Iterable[pa.Table]) -> None:
-    """Write one parquet file of the concatenation of these tables, at least one."""
+def write_tables(path: Any, tables: Iterable[pa.Table]) -> None:
+    """Write one parquet file, named or open, of the concatenation of these tables, at least one."""
     tables = iter(tables)
     first = next(tables)
     text = [field.name for field in first.schema if field.type == pa.string()]

@@ -23,9 +23,10 @@ from sim.spark import spark_session
 from sim.workloads.format.workload import Workload
 from sim.workloads.synthetic.checkins import write_checkins
 from sim.workloads.synthetic.mobility import MobilityWorkload
+from sim.workloads.traces.checkin_options import CheckinOptions
 from sim.workloads.traces.checkins import Box
 from sim.workloads.traces.layouts import GOWALLA
-from sim.workloads.traces.pipeline import CheckinOptions, prepare_checkins
+from sim.workloads.traces.pipeline import prepare_checkins
 
 CHECKINS, _WORKLOAD, RESULTS, REPORT = "checkins.tsv", "workload", "results", "report.html"
 SEED = 1

@@ -117,7 +117,7 @@ def test_cells_are_numbered_by_row_then_column() -> None:
     cells, cell = number_cells(np.array([40.7, -0.5, 40.1, 40.7]), np.array([-74.0, 0.2, 3.0, -73.1]), 1.0)
     assert list(zip(cells.row, cells.column, strict=True)) == [(-1, 0), (40, -74), (40, 3)]
     assert cell.tolist() == [1, 0, 2, 1]
-    topics = cells.topics(publish_each(visits((0, 0, 1), (1, 0, 1)), 1), horizon=43200.0)
+    topics = cells.topics(publish_each(visits((0, 0, 1), (1, 0, 1)), 1).per_topic(len(cells)), horizon=43200.0)
     assert topics.names.to_pylist() == ["-1,0", "40,-74", "40,3"]
     assert topics.event_rate.tolist() == [0, 4, 0]  # two in half a day
     assert topics.latitude.tolist() == [-0.5, 40.5, 40.5]
@@ -126,7 +126,7 @@ def test_cells_are_numbered_by_row_then_column() -> None:
 
 def test_positions_on_the_edge_of_the_earth_have_a_place_on_it() -> None:
     cells, _ = number_cells(np.array([90.0, -90.0]), np.array([180.0, -180.0]), 1.0)
-    topics = cells.topics(publish_each(visits(), 1), horizon=1.0)
+    topics = cells.topics(publish_each(visits(), 1).per_topic(len(cells)), horizon=1.0)
     assert topics.latitude.tolist() == [-89.5, 90]
     assert topics.longitude.tolist() == [-179.5, 180]
 

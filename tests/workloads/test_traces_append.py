@@ -12,11 +12,12 @@ import pytest
 
 from sim.base.errors import WorkloadError
 from sim.workloads.format.folder import load_workload
+from sim.workloads.traces.checkin_options import CheckinOptions
 from sim.workloads.traces.event_pipeline import EventOptions, prepare_events
 from sim.workloads.traces.follow_pipeline import FollowOptions, prepare_follows
 from sim.workloads.traces.follow_tables import free_trace
 from sim.workloads.traces.layouts import CSV, GOWALLA, lay_over
-from sim.workloads.traces.pipeline import CheckinOptions, prepare_checkins
+from sim.workloads.traces.pipeline import prepare_checkins
 from sim.workloads.traces.user_filters import UserFilters
 
 FEW = UserFilters(min_visits=2)

@@ -24,6 +24,7 @@ from sim.base.naming import name_key
 from sim.base.randomness import Streams
 from sim.workloads.format.folder import load_workload
 from sim.workloads.format.workload import Workload
+from sim.workloads.traces.checkin_options import CheckinOptions
 from sim.workloads.traces.checkins import BOXES, Box, judge_checkins
 from sim.workloads.traces.layouts import (
     CSV,
@@ -35,7 +36,7 @@ from sim.workloads.traces.layouts import (
     Layout,
     lay_over,
 )
-from sim.workloads.traces.pipeline import CheckinOptions, prepare_checkins
+from sim.workloads.traces.pipeline import prepare_checkins
 from sim.workloads.traces.user_filters import UserFilters, sampled
 
 if TYPE_CHECKING:

@@ -258,9 +258,8 @@ def rows_on(shelf: Shelf) -> tuple[Any, ...]:
 def assert_judged_alike(shop: Workshop, table: TraceTable) -> None:
     found = rows_on(shop.read(table, 0, ""))
     assert table.uncovered is None
-    folder, spark = shop.folder / "expressions", shop.session.sparkContext
+    folder, spark = shop.work.below("expressions"), shop.session.sparkContext
     numbered = table.layout.kind == "parquet"
-    folder.mkdir()
     pieces = file_in_tasks(
         table.expressions(shop.session, shop.link(0)), folder, table.layout.header, numbered, spark.accumulator(0)
     )

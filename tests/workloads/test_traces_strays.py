@@ -16,7 +16,7 @@ from sim.workloads.traces.follow_pipeline import prepare_follows
 from sim.workloads.traces.follow_tables import free_trace
 from sim.workloads.traces.layouts import CSV, GOWALLA, JSONL, lay_over
 from sim.workloads.traces.pipeline import prepare_checkins
-from sim.workloads.traces.strays import PlausibleSpan, TraceWarning, find_span
+from sim.workloads.traces.strays import PlausibleSpan, TraceWarning, find_span, rows_per_day
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,9 +26,8 @@ DAY = 86_400_000_000
 
 def span(*days: float) -> PlausibleSpan:
     shuffled = random.Random(1).sample(days, len(days))
-    return find_span(
-        [np.array([round(day * DAY) for day in some], np.int64) for some in (shuffled[1:], [], shuffled[:1])]
-    )
+    times = [np.array([round(day * DAY) for day in some], np.int64) for some in (shuffled[1:], [], shuffled[:1])]
+    return find_span(*rows_per_day(times))
 
 
 def test_a_log_of_an_hour_and_a_clock_that_was_not_set() -> None:

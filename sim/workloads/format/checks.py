@@ -12,6 +12,7 @@ from sim.base.arrays import Integers
 from sim.base.errors import WorkloadError
 
 _AT_ONCE = 8_000_000  # rows
+_MOST_CHANGES = 2**32 - 1  # which 32 bits can number
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,8 @@ class Checks:
         self.reject(np.abs(action) != 1, lambda row: f"action is {action[row]}, allowed: 1, -1")
         if not len(user):
             return
+        if len(user) > _MOST_CHANGES:
+            raise WorkloadError(f"{self.file}: {len(user):,} rows, allowed: up to {_MOST_CHANGES:,}")
         from sim.workloads.format.change_kernels import first_void_change  # which takes half a second to import
 
         row = first_void_change((user, topic, action), (indptr, indices), topics)

@@ -20,6 +20,7 @@ from sim.workloads.content.json_lines import PUBLICATIONS_FILE, SUBSCRIPTIONS
 from sim.workloads.format.checks import Checks
 from sim.workloads.format.demand import read_interests
 from sim.workloads.format.manifest import read_manifest, verify_files, write_manifest
+from sim.workloads.format.parts import files_of, read_parts
 from sim.workloads.format.validation import validate_workload
 from sim.workloads.format.workload import EVENT_TABLES, Interests, Topics, Users, Workload
 
@@ -48,6 +49,7 @@ _ENTRIES = {
     KEPT_ROWS,
     SUBSCRIPTIONS,
     PUBLICATIONS_FILE,
+    *EVENT_TABLES,
 } | {f"{name}.parquet" for name in COLUMN_TYPES}
 _PART = re.compile(r"part-\d{5,}\.parquet")  # entries that are folders
 
@@ -57,17 +59,20 @@ def write_workload(
     folder: Path,
     quarantine: Iterable[pa.Table] | None = None,
     lines: Mapping[str, Iterable[str]] | None = None,
+    parts: Mapping[str, str] | None = None,
 ) -> None:
     """Write the folder, `manifest.json` last, so that a killed process leaves no valid workload.
 
-    An existing workload is replaced. `quarantine` holds rows that a pipeline could not use (columns source,
-    line, raw, reason), by table; `lines` are text files for other systems to read, by name. Raises WorkloadError where
-    the folder holds something else or the workload breaks the format.
+    An existing workload is replaced, unless `parts` are given: the files of all tables of events, which are there already, with their
+    SHA-256. `quarantine` holds rows that a pipeline could not use (columns source, line, raw, reason), by table; `lines` are text files
+    for other systems to read, by name. Raises WorkloadError where the folder holds something else or the workload breaks the format.
     """
     check_name(folder, WorkloadError)
-    validate_workload(workload, folder)
-    _clear(folder)
-    files = _write_tables(workload, folder)
+    events = [] if parts else list(EVENT_TABLES)
+    validate_workload(workload, folder, events)
+    if not parts:
+        _clear(folder)
+    files = _write_tables(workload, folder, events)
     if quarantine is not None:
         files.append("quarantine/part-00000.parquet")
         (folder / "quarantine").mkdir()
@@ -76,7 +81,7 @@ def write_workload(
         files.append(name)
         with (folder / name).open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{line}\n" for line in text)
-    write_manifest(folder, workload.about, files)
+    write_manifest(folder, workload.about, files, parts or {})
 
 
 def _clear(folder: Path) -> None:
@@ -104,7 +109,7 @@ def _is_ours(entry: Path, folder: Path) -> bool:
     )
 
 
-def _write_tables(workload: Workload, folder: Path) -> list[str]:
+def _write_tables(workload: Workload, folder: Path, events: Iterable[str]) -> list[str]:
     topics, users, interests = workload.topics, workload.users, workload.interests
     tables: dict[str, Columns] = {
         f"{key}s.parquet": {
@@ -113,9 +118,9 @@ def _write_tables(workload: Workload, folder: Path) -> list[str]:
         }
         for key, table in (("topic", topics), ("user", users))
     }
-    for name in EVENT_TABLES:
+    for name in events:
         if name not in _OPTIONAL or workload.counts.get(name):
-            tables[f"{name}.parquet"] = vars(getattr(workload, name))
+            tables[f"{name}.parquet"] = getattr(workload, name).columns
     if workload.content is not None:
         tables |= {f"{name}.parquet": found for name, found in content_tables.columns(workload.content).items()}
     for name, columns in tables.items():
@@ -142,9 +147,9 @@ def load_workload(folder: Path) -> Workload:
     users = read_columns(folder / "users.parquet", COLUMN_TYPES["users"])
     Checks(f"{folder / 'users.parquet'}").numbered("user", users["user"])
     tables: Raw = {
-        name: table(**read_columns(folder / f"{name}.parquet", COLUMN_TYPES[name]))
+        name: table(**read_parts(folder, files_of(name, manifest["files"]) or [f"{name}.parquet"], COLUMN_TYPES[name]))
         for name, table in EVENT_TABLES.items()
-        if name not in _OPTIONAL or f"{name}.parquet" in manifest["files"]
+        if name not in _OPTIONAL or files_of(name, manifest["files"])
     }
     workload = Workload(
         kind=manifest["kind"],

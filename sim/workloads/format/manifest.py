@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from sim.base.errors import WorkloadError
 from sim.base.naming import Raw
@@ -27,9 +28,15 @@ _KEYS: dict[str, tuple[type, ...]] = {
 }
 
 
-def write_manifest(folder: Path, values: Raw, files: Iterable[str]) -> None:
-    """Seal the folder: `manifest.json` with these values, the format's version and the SHA-256 of each of the files."""
-    manifest = {"format": _FORMAT, **values, "files": {name: sha256(folder / name) for name in sorted(files)}}
+def write_manifest(
+    folder: Path, values: Raw, files: Iterable[str], known: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Seal the folder: `manifest.json` with these values, the format's version and the SHA-256 of each of the files.
+
+    Those of more files are `known` by name.
+    """
+    sums = {**known, **{name: sha256(folder / name) for name in files}}
+    manifest = {"format": _FORMAT, **values, "files": dict(sorted(sums.items()))}
     unfinished = folder / ".manifest.json"
     with replacing(folder / "manifest.json", unfinished):
         unfinished.write_text(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -13,8 +14,8 @@ from sim.workloads.format.checks import Checks
 from sim.workloads.format.workload import EVENT_TABLES, Workload
 
 
-def validate_workload(workload: Workload, folder: Path) -> None:
-    """Check that all tables conform to the format; `folder` is named in messages.
+def validate_workload(workload: Workload, folder: Path, tables: Collection[str] = EVENT_TABLES) -> None:
+    """Check that the tables, of events only these, conform to the format; `folder` is named in messages.
 
     Raises WorkloadError for the first row that is out of order, has an unknown topic or user, lacks a number, or changes an
     interest in an impossible way.
@@ -36,13 +37,13 @@ def validate_workload(workload: Workload, folder: Path) -> None:
     checks.between("topic", interests.indices, 0, topics)
     checks.ascending(interests.indptr, interests.indices)
 
-    for name in EVENT_TABLES:
+    for name in tables:
         table, checks = getattr(workload, name), Checks(f"{folder / name}.parquet")
         allowed = {"user": (0, users), "topic": (0, topics), "publisher": (-1, users), "subscriber": (0, users)}
         if name == "publications" and workload.content is not None:
             allowed["topic"] = -1, -1
-        checks.lengths(vars(table))
-        for column, values in vars(table).items():
+        checks.lengths(table.columns)
+        for column, values in table.columns.items():
             if column in ("time", "start"):
                 checks.times(values, horizon, column)
             elif column in allowed:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import dataclass, field, fields, replace
 from typing import Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sim.base.arrays import Integers
+from sim.base.arrays import Columns, Integers
 from sim.base.naming import Raw
 from sim.content.predicates import Content, carried, occurring
 from sim.files.parquet import ROW_GROUP, repeated
@@ -34,8 +33,12 @@ class ColumnTable:
     def __len__(self) -> int:
         return len(next(iter(vars(self).values())))
 
+    @property
+    def columns(self) -> Columns:
+        """All columns by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
     @classmethod
-    @cache
     def dtypes(cls) -> dict[str, np.dtype[np.generic]]:
         """The type of each column that is a numpy array."""
         hints = get_type_hints(cls).items()
@@ -50,7 +53,7 @@ class ColumnTable:
 
     def rows(self, which: Integers | NDArray[np.bool_] | slice) -> Self:
         """The table of these rows, in this order."""
-        return type(self)(*(column[which] for column in vars(self).values()))
+        return type(self)(*(column[which] for column in self.columns.values()))
 
 
 @dataclass(frozen=True)

@@ -58,13 +58,13 @@ class Cells:
     def __len__(self) -> int:
         return len(self.row)
 
-    def topics(self, publications: Publications, horizon: float) -> Topics:
-        """The cells as topics, placed at their centres, with the rate of events per day seen in `publications`."""
+    def topics(self, published: NDArray[np.int64], horizon: float) -> Topics:
+        """The cells as topics, placed at their centres, with rates of events per day, from the numbers `published` on each."""
         names = [f"{row},{column}" for row, column in zip(self.row.tolist(), self.column.tolist(), strict=True)]
         return Topics(
             strings(names),
             repeated("cell", len(self)),
-            _rates(publications, len(self), horizon),
+            _rates(published, horizon),
             np.clip((self.row + 0.5) * self.side, -90, 90),  # cells at a pole may extend beyond it
             np.clip((self.column + 0.5) * self.side, -180, 180),
         )
@@ -74,25 +74,43 @@ def number_cells(
     latitude: NDArray[np.float64], longitude: NDArray[np.float64], side: float
 ) -> tuple[Cells, NDArray[np.int32]]:
     """The cells that hold these positions (degrees), and each position's cell id."""
+    keys, cell = np.unique(cell_keys(latitude, longitude, side), return_inverse=True)
+    return cells_with(keys, side), cell.astype(np.int32)
+
+
+def _rates(published: NDArray[np.int64], horizon: float) -> NDArray[np.float64]:
+    return published.astype(np.float64) * (DAY / horizon)
+
+
+def cell_keys(latitude: NDArray[np.float64], longitude: NDArray[np.float64], side: float) -> NDArray[np.int64]:
+    """A number for the cell of each of these positions (degrees), which ascends as (row, column) does."""
     row, column = np.floor(latitude / side).astype(np.int64), np.floor(longitude / side).astype(np.int64)
-    keys, cell = np.unique(_cell_key(row, column), return_inverse=True)
-    return Cells(keys >> 32, (keys & 0xFFFFFFFF) - 2**31, side), cell.astype(np.int32)
+    return _cell_key(row, column)
 
 
-def _rates(publications: Publications, topics: int, horizon: float) -> NDArray[np.float64]:
-    return publications.per_topic(topics).astype(np.float64) * (DAY / horizon)
+def cells_with(keys: NDArray[np.int64], side: float) -> Cells:
+    """The cells with these keys, which ascend."""
+    return Cells(keys >> 32, (keys & 0xFFFFFFFF) - 2**31, side)
 
 
 def _cell_key(row: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.int64]:
-    return row << 32 | (column + 2**31)  # ascends as (row, column) does
+    return row << 32 | (column + 2**31)
 
 
 def merge_checkins(checkins: Visits) -> Visits:
     """Visits from single check-ins in any order: a user's successive check-ins in one cell are one visit."""
-    by_user = checkins.rows(lex_order(checkins.user, checkins.time, checkins.cell))
-    starts = (np.diff(by_user.user, prepend=-1) != 0) | (np.diff(by_user.cell, prepend=-1) != 0)
-    visits = by_user.rows(starts)
+    visits = checkins.rows(visits_among(checkins.user, checkins.time, checkins.cell))
     return visits.rows(lex_order(visits.time, visits.user, visits.cell))
+
+
+def visits_among(
+    user: NDArray[np.int32], time: NDArray[np.float64] | NDArray[np.int64], cell: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """The check-ins, by user and time, that begin a visit: a user's successive check-ins in one cell are one."""
+    order = lex_order(user, time, cell)
+    starts = (np.diff(user[order], prepend=-1) != 0) | (np.diff(cell[order], prepend=-1) != 0)
+    begins: NDArray[np.int64] = order[starts]
+    return begins
 
 
 @dataclass(frozen=True)
@@ -143,10 +161,8 @@ def location_subscriptions(
     users = len(friends)
     current = np.full(users, -1, np.int32)
     current[visits.user[::-1]] = visits.cell[::-1]  # the earliest is written last
-    interests = _initial_interests(current, friends)
-
-    followers = np.argsort(friends, axis=None, kind="stable") // max(friends.shape[1], 1)
-    indptr = row_starts(np.bincount(friends.ravel(), minlength=users))
+    interests = initial_interests(current, friends)
+    indptr, followers = followers_of(friends)
     room = 2 * int((1 + np.diff(indptr))[visits.user].sum())
     # memory is only allocated once written to, so that unused parts cost nothing
     out = ChangesOut(*(np.empty(room, dtype) for dtype in SubscriptionEvents.dtypes().values()))
@@ -155,7 +171,14 @@ def location_subscriptions(
     return interests, SubscriptionEvents(*out).rows(slice(n))
 
 
-def _initial_interests(current: NDArray[np.int32], friends: NDArray[np.int32]) -> Interests:
+def followers_of(friends: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Whose friend each user is, ascending, as CSR."""
+    followers = np.argsort(friends, axis=None, kind="stable") // max(friends.shape[1], 1)
+    return row_starts(np.bincount(friends.ravel(), minlength=len(friends))), followers
+
+
+def initial_interests(current: NDArray[np.int32], friends: NDArray[np.int32]) -> Interests:
+    """What users want who are in the cells `current`, -1 for none, and have these `friends` (users, k)."""
     wanted = np.sort(np.column_stack([current, current[friends]]), axis=1)
     new = np.ones(wanted.shape, np.bool_)
     new[:, 1:] = wanted[:, 1:] != wanted[:, :-1]
@@ -186,7 +209,7 @@ def location_workload(
     return Workload(
         kind="location",
         horizon=horizon,
-        topics=cells.topics(publications, horizon),
+        topics=cells.topics(publications.per_topic(len(cells)), horizon),
         users=Users(names, home[0], home[1]),
         interests=interests,
         subscription_events=events,
@@ -239,7 +262,7 @@ def redrawn(workload: Workload, streams: Streams, resample_users: bool = False) 
     if not location:
         return workload
     if resample_users:
-        rates = _rates(workload.publications, len(workload.topics), workload.horizon)
+        rates = _rates(workload.publications.per_topic(len(workload.topics)), workload.horizon)
         workload = replace(workload, topics=replace(workload.topics, event_rate=rates))
     friends = workload.generator.get("friends")
     if not isinstance(friends, int):

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Columns
 from sim.base.errors import WorkloadError
 from sim.base.ordering import lex_order
 from sim.spark import F, sql
@@ -179,7 +180,12 @@ def load_checkins(shelf: Shelf) -> Checkins:
         "user": users, "micros": np.int64, "latitude": np.float64, "longitude": np.float64
     }  # fmt: skip
     loaded, row = read_typed(shelf, {name: (name, kind) for name, kind in columns.items()})
-    user = users.sort()[loaded["user"]]
+    return ordered_checkins(users, {**loaded, "row": row})
+
+
+def ordered_checkins(users: Names, loaded: Columns) -> Checkins:
+    """Check-ins with these columns in any order, but by row; `user` as numbered among these names so far."""
+    user, row = users.sort()[loaded["user"]], loaded["row"]
     micros, latitude, longitude = (loaded[name] for name in ("micros", "latitude", "longitude"))
     order = lex_order(user, micros, latitude, longitude)  # else by row, as they stand
     return Checkins(users.names, user[order], micros[order], latitude[order], longitude[order], row[order])

@@ -16,6 +16,7 @@ from sim.workloads.traces.event_kernels import EventRules
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.rows import read_rows
 from sim.workloads.traces.sources import Inputs
+from sim.workloads.traces.strays import rows_per_day
 from sim.workloads.traces.workshop import TraceOptions, TraceProgress, TraceTable, open_workshop
 
 
@@ -59,7 +60,8 @@ def prepare_events(
         shelf = shop.judge(_table(layout, options), "events")
         progress("following sessions", "")
         log, row, seen = stages.load_events(shelf, layout)
-        shop.warn_of_strays([table.micros for table in (log.control, log.published, log.delivered)], "events")
+        times = [table.micros for table in (log.control, log.published, log.delivered)]
+        shop.warn_of_strays(rows_per_day(times), "events")
         generator = {
             "name": "events",
             **layout.parameters(),

@@ -18,6 +18,7 @@ from sim.workloads.traces.follow_kernels import FollowRules, LabelRules
 from sim.workloads.traces.follow_tables import FollowTable, Trace
 from sim.workloads.traces.rows import read_rows
 from sim.workloads.traces.shelves import Shelf
+from sim.workloads.traces.strays import rows_per_day
 from sim.workloads.traces.user_filters import check_sample, sampled
 from sim.workloads.traces.workshop import TraceOptions, TraceProgress, TraceTable, Workshop, open_workshop
 
@@ -69,7 +70,7 @@ def prepare_follows(
             labels = {of.kind: stages.load_labels(shop.read(table, len(tables), "reading the names of topics"))}
         progress(f"joining follows of {shop.reasons[None]:,} rows", "")
         log = stages.load_follows(shelves, tables, labels)
-        shop.warn_of_strays([log.published.micros], "publications")
+        shop.warn_of_strays(rows_per_day([log.published.micros]), "publications")
         generator = {
             "name": "follows",
             **trace.parameters(),

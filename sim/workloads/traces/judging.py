@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 # Any: PyArrow has no types for its arrays.
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sim.files.directories import Directory
 from sim.files.parquet import arrow, strings
 from sim.workloads.traces.fields import Fields, text_fields
 from sim.workloads.traces.json_fields import json_fields
@@ -56,7 +56,7 @@ class RangeJudge:
     layout: Layout
     used: tuple[str, ...]
     rules: Rules
-    folder: Path
+    folder: Directory
 
     def __call__(self, part: Range) -> Piece:
         """The piece of a range. Raises Damaged where its file cannot be unpacked."""

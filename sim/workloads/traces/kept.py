@@ -153,7 +153,7 @@ def write_kept(folder: Path, made: Raw, groups: Sequence[tuple[Sequence[Source],
         for piece in shelf.pieces if shelf else ():
             own = Piece(**{**vars(piece), "source": piece.source - first})
             for kind in _KINDS:
-                if (there := (shelf.folder if shelf else folder) / f"{piece.name}.{kind}").exists():
+                if shelf and (there := Path(shelf.folder.path) / f"{piece.name}.{kind}").exists():
                     name = _name(group, own, kind)
                     _compress(there, folder / name)
                     files[name] = sha256(folder / name)

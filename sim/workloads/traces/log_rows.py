@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
+from sim.files.directories import Directory
 from sim.workloads.traces.fields import Fields
 from sim.workloads.traces.judging import Rules, write_judged
 from sim.workloads.traces.ranges import Range, lines_of, recoded
@@ -45,7 +45,7 @@ def read_log(
     encoding: str,
     reader: LogReader,
     rules: Rules,
-    folder: Path,
+    folder: Directory,
     report: Callable[[str], None],
 ) -> tuple[list[Piece], Counter[str]]:
     """The judged events of a log's files, numbered from `first` on, and how many lines are none, by reason.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from sim.base.ordering import lex_order
 from sim.base.randomness import Streams
@@ -12,8 +10,6 @@ from sim.files.parquet import strings
 from sim.spark import sql
 from sim.workloads.format.workload import DAY, Publications, Workload
 from sim.workloads.models.location import (
-    LARGEST_CELL,
-    SMALLEST_CELL,
     Cells,
     Visits,
     location_workload,
@@ -23,46 +19,19 @@ from sim.workloads.models.location import (
 )
 from sim.workloads.traces import checkins as stages
 from sim.workloads.traces.checkin_kernels import CheckinRules
+from sim.workloads.traces.checkin_options import CheckinOptions
 from sim.workloads.traces.judging import beyond_kernels
 from sim.workloads.traces.layouts import Layout
+from sim.workloads.traces.many_checkins import MANY_ROWS, prepare_many
 from sim.workloads.traces.places import PlaceRules, store_places
 from sim.workloads.traces.rows import read_rows
 from sim.workloads.traces.sources import Inputs
+from sim.workloads.traces.strays import rows_per_day
 from sim.workloads.traces.times import iso
-from sim.workloads.traces.user_filters import UserFilters, select_users
-from sim.workloads.traces.workshop import (
-    LARGEST_INT32,
-    TraceOptions,
-    TraceProgress,
-    TraceTable,
-    Workshop,
-    open_workshop,
-)
+from sim.workloads.traces.user_filters import calendar_months, select_users
+from sim.workloads.traces.workshop import TraceProgress, TraceTable, Workshop, open_workshop
 
 _DAY = int(DAY) * 1_000_000
-
-Publishing = Literal["per-visit", "per-check-in"]
-
-
-@dataclass(frozen=True)
-class CheckinOptions(TraceOptions):
-    """Which part of a trace is used, and how.
-
-    `cell` is the side of a cell in degrees; check-ins outside of `box` are not used, nor those of users who do not pass the `filters`;
-    each user gets `friends` friends; `seed` is that of all draws.
-    """
-
-    cell: float = 1.0
-    box: stages.Box | None = None
-    filters: UserFilters = field(default_factory=UserFilters)
-    friends: int = 4
-    seed: int = 1
-    publications: Publishing = "per-visit"
-
-    def __post_init__(self) -> None:
-        self.check("cell", SMALLEST_CELL, LARGEST_CELL)
-        self.check("friends", 0, LARGEST_INT32)
-        super().__post_init__()
 
 
 def prepare_checkins(
@@ -92,23 +61,6 @@ def prepare_checkins(
     appending = options.appending("checkins", layouts, (True, False))
     with open_workshop(spark, groups, out, layout.time_zone, partitions, progress, appending) as shop:
         shelf = shop.judge(_table(shop, layout, places and places[1], options), "check-ins")
-        progress(f"looking for duplicates in {shop.reasons.total():,} rows", "")
-        checkins, dropped = select_users(
-            stages.load_checkins(shelf),
-            options.filters,
-            window=options.window,
-            zone=layout.time_zone,
-            side=options.cell,
-            streams=streams,
-        )
-        shop.leave_out(dropped)
-        if not len(checkins):
-            raise shop.nothing_usable("none of {} is usable")
-        shop.warn_of_strays([checkins.micros], "check-ins")
-        progress("finding visits", "")
-        visits, cells, published, first_day, days = _drive(checkins, options)
-        names = strings(checkins.names)
-        del checkins, dropped  # hundreds of megabytes, where there are millions
         box = options.box
         generator = {
             "name": "checkins",
@@ -120,6 +72,27 @@ def prepare_checkins(
             "publications": options.publications,
             "size": options.size,
         }
+        if shelf.rows > MANY_ROWS:
+            return prepare_many(shop, shelf, options, streams, layout.time_zone, generator)
+        progress(f"looking for duplicates in {shop.reasons.total():,} rows", "")
+        loaded = stages.load_checkins(shelf)
+        ends = (int(loaded.micros.min()), int(loaded.micros.max())) if len(loaded) else (0, 0)
+        checkins, dropped = select_users(
+            loaded,
+            options.filters,
+            months=calendar_months(*ends, options.window, layout.time_zone),
+            side=options.cell,
+            streams=streams,
+        )
+        del loaded
+        shop.leave_out(dropped)
+        if not len(checkins):
+            raise shop.nothing_usable("none of {} is usable")
+        shop.warn_of_strays(rows_per_day([checkins.micros]), "check-ins")
+        progress("finding visits", "")
+        visits, cells, published, first_day, days = _drive(checkins, options)
+        names = strings(checkins.names)
+        del checkins, dropped  # hundreds of megabytes, where there are millions
         workload = location_workload(
             visits,
             cells,
@@ -143,7 +116,7 @@ def _table(shop: Workshop, layout: Layout, places: Layout | None, options: Check
         table = TraceTable(
             places, fields, PlaceRules(fields), lambda spark, folder: read_rows(spark, folder, places, fields)
         )
-        lookup = store_places(shop.read(table, 1, "reading places"), shop.folder / "places")
+        lookup = store_places(shop.read(table, 1, "reading places"), shop.work)
 
     def expressions(spark: sql.SparkSession, folder: Path) -> sql.DataFrame:
         rows = stages.read_checkins(spark, folder, layout, None if places is None else (shop.link(1), places))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sim.files.columns import codes
+from sim.files.directories import Directory
 from sim.files.parquet import arrow
 from sim.workloads.traces.fields import Fields
 from sim.workloads.traces.judging import Judged
 from sim.workloads.traces.shelves import Shelf
+
+_PLACES = "places"
 
 
 @dataclass(frozen=True)
@@ -29,26 +31,26 @@ class PlaceRules:
 
 @dataclass(frozen=True)
 class StoredPlaces:
-    """Places in a file of Arrow, from which tasks map them."""
+    """Places in a file of Arrow in a folder, from which tasks map them."""
 
-    path: Path
+    folder: Directory
 
     def __call__(self, places: pa.StringArray) -> dict[str, pa.Array]:
         """The file's columns for these places; null where it has none of this name."""
-        with pa.memory_map(str(self.path)) as file, pa.ipc.open_file(file) as stored:
+        with self.folder.input(_PLACES) as file, pa.ipc.open_file(file) as stored:
             known = stored.get_batch(0)
         at = pc.index_in(places, known["place"])
         return {name: known[name].take(at) for name in known.schema.names if name != "place"}
 
 
-def store_places(shelf: Shelf, path: Path) -> StoredPlaces:
-    """Write the first row of each place to a file."""
+def store_places(shelf: Shelf, folder: Directory) -> StoredPlaces:
+    """Write the first row of each place to a file in a folder."""
     rows = pa.Table.from_batches(
         [batch.drop_columns(["row", "raw"]) for _, _, batch in shelf.usable()]
     ).combine_chunks()
     _, first = np.unique(codes(rows["place"].combine_chunks().dictionary_encode()), return_index=True)
     known = rows.take(arrow(first)).combine_chunks()
     known = known.filter(known["place"].is_valid()).combine_chunks()
-    with pa.ipc.new_file(str(path), known.schema) as writer:
+    with folder.output(_PLACES) as file, pa.ipc.new_file(file, known.schema) as writer:
         writer.write_batch(known.to_batches()[0])
-    return StoredPlaces(path)
+    return StoredPlaces(folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +14,13 @@ from numpy.typing import NDArray
 from sim.base.errors import WorkloadError
 from sim.base.naming import Raw
 from sim.files.columns import int64_values
-from sim.files.parquet import ROW_GROUP, arrow, repeated, strings
+from sim.files.directories import Directory
+from sim.files.parquet import ROW_GROUP, arrow, repeated, strings, write_tables
+from sim.workloads.format.parts import part_name
 from sim.workloads.traces.layouts import Layout, name_keys
 from sim.workloads.traces.shelves import Piece, Shelf
 from sim.workloads.traces.sources import Source
+from sim.workloads.traces.spark_tasks import TaskResult
 
 # A row's reason is the first of these that applies. The last three are of users of whom no row is used.
 _REASONS = (
@@ -30,6 +34,10 @@ FORM = _REASONS[:3]
 _SCHEMA = pa.schema({"source": pa.string(), "line": pa.int64(), "raw": pa.string(), "reason": pa.string()})
 _COLUMNS = ("row", "raw", "reason")
 _LINE_BITS = 40
+PART_LINES = 1 << 23
+"""Lines whose quarantined rows are in one file, where there are several."""
+Drops = Callable[[int, int], Mapping[str, NDArray[np.int64]]]
+"""The numbers of the rows in a range, and perhaps others, that got a reason late, by reason."""
 _BATCH = 1 << 16  # rows
 
 
@@ -100,19 +108,23 @@ def _column(layout: Layout, field: str) -> str:
     return f"column {layout.columns.index(field) + 1} ({field})"
 
 
-def quarantined(
-    shelves: Sequence[Shelf], dropped: Mapping[str, NDArray[np.int64]], names: Sequence[str]
-) -> Iterator[pa.Table]:
-    """The rows that have a fault or are among `dropped`, row numbers by reason, a million at a time.
+def quarantined(shelves: Sequence[Shelf], drops: Drops, names: Sequence[str]) -> Iterator[pa.Table]:
+    """The rows that have a fault or are dropped, a million at a time.
 
     Columns are source (one of `names`), line, raw and reason.
     """
-    late = _Dropped(dropped)
-    rows = (
-        part.add_column(0, "source", repeated(names[piece.source], len(part))).cast(_SCHEMA)
+    found = (
+        (piece, rows)
         for shelf in shelves
         for piece, shift in zip(shelf.pieces, shelf.shifts(), strict=True)
-        for part in _bad_rows(shelf, piece, shift, late)
+        for rows in _bad_rows(shelf, piece, shift, drops)
+    )
+    return _tables(found, names)
+
+
+def _tables(found: Iterable[tuple[Piece, pa.Table]], names: Sequence[str]) -> Iterator[pa.Table]:
+    rows = (
+        part.add_column(0, "source", repeated(names[piece.source], len(part))).cast(_SCHEMA) for piece, part in found
     )
     # the bytes written depend on the lengths of arrays, which must not depend on how files were cut
     return _tables_of(_tables_of(rows, _BATCH, combined=True), ROW_GROUP)
@@ -127,6 +139,39 @@ def _tables_of(tables: Iterable[pa.Table], rows: int, *, combined: bool = False)
             yield waiting.slice(0, rows).combine_chunks() if combined else waiting.slice(0, rows)
             waiting = waiting.slice(rows)
     yield waiting.combine_chunks() if combined else waiting
+
+
+@dataclass(frozen=True)
+class QuarantinePart:
+    """Writes the quarantined rows among `PART_LINES` lines that a shelf's pieces have, one after the other, to a file."""
+
+    shelf: Shelf
+    drops: Drops
+    names: Sequence[str]
+    tables: Directory
+
+    def __call__(self, number: int) -> tuple[int, TaskResult]:
+        """The file's SHA-256."""
+        first, stop = number * PART_LINES, (number + 1) * PART_LINES
+        name = part_name("quarantine", number)
+        with self.tables.output(name) as file:
+            write_tables(file, _tables(self._rows(first, stop), self.names))
+        return PART_LINES, {name: self.tables.sha256(name)}
+
+    def _rows(self, first: int, stop: int) -> Iterator[tuple[Piece, pa.Table]]:
+        ends = np.cumsum([piece.lines for piece in self.shelf.pieces]).tolist()
+        for piece, shift, end in zip(self.shelf.pieces, self.shelf.shifts(), ends, strict=True):
+            begin = end - piece.lines
+            if begin < stop and first < end:
+                for rows in _bad_rows(self.shelf, piece, shift, self.drops):
+                    line = int64_values(rows["line"].combine_chunks()) - shift + begin
+                    yield piece, rows.slice(*_within(line, first, stop))
+
+
+def _within(ascending: NDArray[np.int64], first: int, stop: int) -> tuple[int, int]:
+    """Where values in [first, stop) begin, and how many there are."""
+    start, end = np.searchsorted(ascending, (first, stop)).tolist()
+    return start, end - start
 
 
 class _Dropped:
@@ -148,9 +193,16 @@ class _Dropped:
         return at[here], self.reasons.take(arrow(self.code[mine][here]))
 
 
-def _bad_rows(shelf: Shelf, piece: Piece, shift: int, late: _Dropped) -> Iterator[pa.Table]:
+def dropped_before(dropped: Mapping[str, NDArray[np.int64]]) -> Drops:
+    """All of these rows, wherever they are."""
+    return lambda first, stop: dropped
+
+
+def _bad_rows(shelf: Shelf, piece: Piece, shift: int, drops: Drops) -> Iterator[pa.Table]:
     """The rows of a piece for quarantine by line, raw and reason; as many as there are rows in a batch at a time."""
     tables = [pa.table({name: batch[name] for name in _COLUMNS}) for batch in shelf.batches(piece, "bad")]
+    whole = row_number(piece.source, np.array([shift, piece.lines + shift]))
+    late = _Dropped(drops(*whole.tolist()))
     if len(late.number):
         for batch in shelf.batches(piece, "usable"):
             at, reason = late.among(piece.source, int64_values(batch["row"]) + shift)

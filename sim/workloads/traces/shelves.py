@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 
 # Any: PyArrow has no types for what it writes with.
 from typing import Any
@@ -16,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sim.files.columns import int64_values
+from sim.files.directories import Directory
 
 RowFault = tuple[str | None, str | None]
 """Why a row is of no use, None where it is, and which field that speaks of, None for the whole row."""
@@ -51,8 +51,9 @@ class Piece:
 class PieceWriter:
     """Writes the rows of a piece, which appear in the folder once it is closed; a task done twice does no harm."""
 
-    def __init__(self, folder: Path, piece: Piece) -> None:
+    def __init__(self, folder: Directory, piece: Piece) -> None:
         self.folder, self.piece = folder, piece
+        self._files = ExitStack()
         self._writers: dict[str, Any] = {}
 
     def write(self, usable: pa.RecordBatch, bad: pa.RecordBatch) -> None:
@@ -60,24 +61,22 @@ class PieceWriter:
         for kind, batch in (("usable", usable), ("bad", bad)):
             if len(batch):
                 if kind not in self._writers:
-                    self._writers[kind] = pa.ipc.new_stream(str(self._partial(kind)), batch.schema)
+                    file = self._files.enter_context(self.folder.output(f"{self.piece.name}.{kind}"))
+                    self._writers[kind] = pa.ipc.new_stream(file, batch.schema)
                 self._writers[kind].write_batch(batch)
-
-    def _partial(self, kind: str) -> Path:
-        return self.folder / f"{self.piece.name}.{kind}.{os.getpid()}"
 
     def close(self) -> None:
         """Put the rows in place."""
-        for kind, writer in self._writers.items():
+        for writer in self._writers.values():
             writer.close()
-            self._partial(kind).replace(self.folder / f"{self.piece.name}.{kind}")
+        self._files.close()
 
 
 @dataclass(frozen=True)
 class Shelf:
     """The rows of a table's files: their pieces by source and start, in a folder."""
 
-    folder: Path
+    folder: Directory
     pieces: Sequence[Piece]
 
     def shifts(self) -> list[int]:
@@ -90,10 +89,7 @@ class Shelf:
 
     def batches(self, piece: Piece, kind: str) -> Iterator[pa.RecordBatch]:
         """The rows of a kind, `usable` or `bad`, in a piece."""
-        path = self.folder / f"{piece.name}.{kind}"
-        if path.exists():
-            with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
-                yield from stream
+        return self.folder.batches(f"{piece.name}.{kind}")
 
     def usable(self) -> Iterator[tuple[int, NDArray[np.int64], pa.RecordBatch]]:
         """The usable rows by source and line: their source, lines and columns."""

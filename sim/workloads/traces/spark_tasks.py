@@ -12,42 +12,56 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+# Any: tasks tell values of many types.
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 import sim
 from sim.files.columns import valid
+from sim.files.directories import Directory
 from sim.files.parquet import arrow
 from sim.spark import sql
-from sim.workloads.traces.ranges import Range
 from sim.workloads.traces.shelves import Piece, PieceWriter
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
 
+TaskItem = TypeVar("TaskItem")
+TaskResult = dict[str, Any]
+"""What a task tells of its item: values without types of ours, which executors need not have."""
+TaskWork = Callable[[TaskItem], tuple[int, TaskResult]]
+"""A task: the number of rows that it went through, and what it found."""
+
 _NO_TYPE = ("source", "block", "reason", "column", "found")
 
 
-def judge_in_tasks(
-    spark: sql.SparkSession, judge: Callable[[Range], Piece], ranges: Sequence[Range], rows: Accumulator[int]
-) -> list[Piece]:
-    """A piece for each range, each by a task of its own that adds its rows to `rows`."""
+def by_value(kernel: Callable[..., int]) -> Callable[..., int]:
+    """The function of a kernel, which can be sent to executors where the kernel cannot."""
+    plain: Callable[..., int] = getattr(kernel, "py_func", kernel)
+    return plain
+
+
+def in_tasks(
+    spark: sql.SparkSession, work: TaskWork[TaskItem], items: Sequence[TaskItem], rows: Accumulator[int]
+) -> list[TaskResult]:
+    """What is found in each item, each by a task of its own that adds its rows to `rows`."""
 
     def task(number: int) -> bytes:
-        piece = judge(ranges[number])
-        rows.add(piece.lines)
-        return pickle.dumps(vars(piece))
+        done, found = work(items[number])
+        rows.add(done)
+        return pickle.dumps(found)
 
     with _shipped():
-        numbers = spark.sparkContext.parallelize(range(len(ranges)), len(ranges))
+        numbers = spark.sparkContext.parallelize(range(len(items)), len(items))
         found = numbers.map(task).collect()
-    return [Piece(**pickle.loads(piece)) for piece in found]  # noqa: S301 - from our own executors
+    return [pickle.loads(one) for one in found]  # noqa: S301 - from our own executors
 
 
 def file_in_tasks(
-    judged: sql.DataFrame, folder: Path, header: bool, numbered: bool, rows: Accumulator[int]
+    judged: sql.DataFrame, folder: Directory, header: bool, numbered: bool, rows: Accumulator[int]
 ) -> list[Piece]:
     """The pieces of rows with source, block, row, raw, reason, column, found, and what they are typed as.
 
@@ -96,7 +110,7 @@ def _shipped() -> Iterator[None]:
         unregister_pickle_by_value(sim)  # type: ignore[no-untyped-call]
 
 
-def _pieces(batches: Iterator[pa.RecordBatch], folder: Path, header: bool, numbered: bool) -> Iterator[Piece]:
+def _pieces(batches: Iterator[pa.RecordBatch], folder: Directory, header: bool, numbered: bool) -> Iterator[Piece]:
     """File the rows of batches, in which the rows of a piece stand together."""
     place: tuple[int, int] | None = None
     first = following = 0

@@ -21,6 +21,8 @@ _FEW = 0.01  # share of all rows from which on those beyond are strays only if m
 _YEAR = 366  # days
 _FACTOR = 2  # longer gaps are plausible up to this multiple of the days on this side of the gap
 _LONG = 20 * 366  # days; no broker log is longer
+DayCounts = tuple[int, NDArray[np.int64]]
+"""A day, since 1970, and how many rows there are on it and on each day that follows."""
 
 
 class TraceWarning(UserWarning):
@@ -39,18 +41,27 @@ class PlausibleSpan:
     after: int
 
 
-def find_span(times: Sequence[NDArray[np.int64]]) -> PlausibleSpan:
-    """The plausible span of rows with these times (µs since 1970; not all empty).
+def rows_per_day(times: Sequence[NDArray[np.int64]]) -> DayCounts:
+    """How many rows with these times (µs since 1970) there are on each day from the first on, and which day that is."""
+    some_times = [some for some in times if len(some)]
+    if not some_times:
+        return 0, np.zeros(0, np.int64)
+    least = min(int(some.min()) for some in some_times) // _DAY
+    most = max(int(some.max()) for some in some_times) // _DAY
+    counts = np.zeros(most - least + 1, np.int64)
+    for some in some_times:
+        for start in range(0, len(some), 1 << 20):
+            counts += np.bincount(some[start : start + (1 << 20)] // _DAY - least, minlength=len(counts))
+    return least, counts
+
+
+def find_span(least: int, counts: NDArray[np.int64]) -> PlausibleSpan:
+    """The plausible span of rows, `rows_per_day`, of which there are some.
 
     From the median row's day it grows to the nearer of the next days with rows, as long as that is no further away than twice the
     days it takes by then, or than a month; or than a year, where 1 % of all rows lie beyond.
     """
-    least = min(int(some.min()) for some in times if len(some)) // _DAY
-    most = max(int(some.max()) for some in times if len(some)) // _DAY
-    counts = np.zeros(most - least + 1, np.int64)
-    for some in times:
-        for start in range(0, len(some), 1 << 20):
-            counts += np.bincount(some[start : start + (1 << 20)] // _DAY - least, minlength=len(counts))
+    most = least + len(counts) - 1
     days = np.flatnonzero(counts)
     before = np.cumsum(counts[days])
     low = high = int(np.searchsorted(before, (before[-1] + 1) // 2))
@@ -71,16 +82,14 @@ def find_span(times: Sequence[NDArray[np.int64]]) -> PlausibleSpan:
     return PlausibleSpan(first, end, least, most, rows_before, int(before[-1] - before[high]))
 
 
-def warn_of_strays(
-    times: Sequence[NDArray[np.int64]], what: str, shelves: Sequence[Shelf], sources: Sequence[Source]
-) -> None:
+def warn_of_strays(per_day: DayCounts, what: str, shelves: Sequence[Shelf], sources: Sequence[Source]) -> None:
     """Warn, with a place and a value, of times that lie far from all others, and of a trace that takes decades without them.
 
-    `times` are those of the usable rows, which are `what`; those on the shelves that have micros are of `sources`, numbered from 0.
+    `per_day` counts the usable rows, which are `what`; those on the shelves that have micros are of `sources`, numbered from 0.
     """
-    if not any(map(len, times)):
+    if not (total := int(per_day[1].sum())):
         return
-    span, total = find_span(times), sum(map(len, times))
+    span = find_span(*per_day)
     first_day, end = span.first * _DAY, span.end * _DAY
     for count, within, side, days, limit in (
         (span.before, (None, first_day), "before", span.first - span.least, f"--from {iso(first_day)}"),

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
 from sim.base.randomness import Streams
-from sim.base.randomness_kernels import keyed_uniform
 from sim.workloads.models.location import Visits, merge_checkins, number_cells
 from sim.workloads.traces.checkins import Checkins
 from sim.workloads.traces.layouts import zone_of
@@ -45,12 +44,12 @@ def check_sample(share: float) -> None:
 
 
 def select_users(
-    checkins: Checkins, filters: UserFilters, *, window: Window, zone: str, side: float, streams: Streams
+    checkins: Checkins, filters: UserFilters, *, months: NDArray[np.int64], side: float, streams: Streams
 ) -> tuple[Checkins, dict[str, NDArray[np.int64]]]:
     """The remaining check-ins of `load_checkins`, and the numbers of the others' rows by reason.
 
     The reasons: `duplicate`, and of users who are left out, in this order, `not_sampled`, `not_every_month`, `few_visits`.
-    Months are calendar months in `zone` and those of the whole trace; `side` is that of a cell, in degrees.
+    `months` are the `calendar_months` of the whole trace, `side` is that of a cell, in degrees.
     """
     dropped: dict[str, NDArray[np.int64]] = {}
     left = checkins
@@ -64,7 +63,6 @@ def select_users(
     if filters.sample < 1:
         keep(sampled(left.names, filters.sample, streams)[left.user], "not_sampled")
     if filters.consistent == "monthly" and len(left):
-        months = calendar_months(checkins.micros, window, zone)
         keep(present_monthly(left, months)[left.user], "not_every_month")
     if filters.min_visits > 1 and len(left):
         _, cell = number_cells(left.latitude, left.longitude, side)
@@ -75,11 +73,21 @@ def select_users(
 
 def sampled(names: Sequence[str], share: float, streams: Streams) -> NDArray[np.bool_]:
     """Which users are in a sample of this share, determined by each user's name alone."""
-    key = streams.key("workload.sample")
-    lots = (
-        int.from_bytes(hashlib.blake2s(name.encode(), digest_size=8).digest(), "little", signed=True) for name in names
-    )
-    return np.fromiter((keyed_uniform(key, lot, 0) < share for lot in lots), np.bool_, len(names))
+    lots = b"".join(hashlib.blake2s(name.encode(), digest_size=8).digest() for name in names)
+    drawn = _uniform(streams.key("workload.sample"), np.frombuffer(lots, "<u8").astype(np.uint64))
+    return drawn < share
+
+
+def _uniform(key: int, lots: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """`keyed_uniform` of each of these and 0, for executors, which have no compiler."""
+    step = np.uint64(0x9E3779B97F4A7C15)
+    word = np.full(len(lots), key, np.uint64)
+    for part in (lots, np.uint64(0)):
+        word += part * step + step
+        word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        word ^= word >> np.uint64(31)
+    return ((word >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
 def present_monthly(checkins: Checkins, months: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -90,13 +98,13 @@ def present_monthly(checkins: Checkins, months: NDArray[np.int64]) -> NDArray[np
     return present
 
 
-def calendar_months(micros: NDArray[np.int64], window: Window, zone: str) -> NDArray[np.int64]:
+def calendar_months(first: int, last: int, window: Window, zone: str) -> NDArray[np.int64]:
     """The starts of the calendar months in `zone`, in µs since 1970, from that of the window's first time to that of its last.
 
-    Where the window has no first time or no end, that of `micros` holds.
+    Where the window has no first time or no end, `first` and `last` hold.
     """
-    first = int(micros.min()) if window[0] is None else window[0]
-    last = int(micros.max()) if window[1] is None else window[1] - 1
+    first = first if window[0] is None else window[0]
+    last = last if window[1] is None else window[1] - 1
     place = zone_of(zone)
     start, stop = ((_EPOCH + time * _MICROSECOND).astimezone(place) for time in (first, last))
     numbers = range(12 * start.year + start.month - 1, 12 * stop.year + stop.month)

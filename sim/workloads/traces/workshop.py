@@ -21,6 +21,7 @@ from sim.base.errors import WorkloadError
 from sim.base.naming import Raw
 from sim.base.private import claimed_folder
 from sim.files.compression import Damaged
+from sim.files.directories import Directory, on_disk
 from sim.spark import cause, sql
 from sim.workloads.format.folder import KEPT_ROWS, write_workload
 from sim.workloads.format.workload import Workload
@@ -29,15 +30,15 @@ from sim.workloads.traces.kept import Appending, join_groups, made_with, read_ke
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.log_rows import read_log
 from sim.workloads.traces.parquet_fields import beyond_parquet
-from sim.workloads.traces.quarantine import account, check_form, describe_reasons, quarantined
-from sim.workloads.traces.ranges import Range, cut_files, cut_parquet
+from sim.workloads.traces.quarantine import account, check_form, describe_reasons, dropped_before, quarantined
+from sim.workloads.traces.ranges import cut_files, cut_parquet
 from sim.workloads.traces.readers.broker_lines import LogReader
 from sim.workloads.traces.rows import names_in
 from sim.workloads.traces.session import how_far, partitioned, watched
 from sim.workloads.traces.shelves import Piece, Shelf
 from sim.workloads.traces.sources import Inputs, Source, find_groups, link_sources, original
-from sim.workloads.traces.spark_tasks import file_in_tasks, judge_in_tasks, unseen
-from sim.workloads.traces.strays import warn_of_strays
+from sim.workloads.traces.spark_tasks import TaskItem, TaskResult, TaskWork, file_in_tasks, in_tasks, unseen
+from sim.workloads.traces.strays import DayCounts, warn_of_strays
 from sim.workloads.traces.time_kernels import example_of
 from sim.workloads.traces.times import Window, example_time, iso
 
@@ -125,6 +126,16 @@ class Workshop:
     dropped: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     @cached_property
+    def work(self) -> Directory:
+        """Where tasks keep what they exchange."""
+        return on_disk(self.folder)
+
+    @cached_property
+    def tables(self) -> Directory:
+        """Where tasks put the workload's files."""
+        return self.work.below("workload")
+
+    @cached_property
     def session(self) -> sql.SparkSession:
         """A session that cuts what it reads as options say."""
         assert self.spark is not None
@@ -168,16 +179,15 @@ class Workshop:
 
     def read(self, table: TraceTable, group: int, step: str) -> Shelf:
         """The rows of a group, judged, behind those that are kept; nothing is said where they are not in the layout."""
-        folder = self.folder / f"judged-{group}"
-        folder.mkdir()
+        folder = self.work.below(f"judged-{group}")
         kept = list[Piece]()
         if self.appending and self.appending.kept and self.appending.growing[group]:
-            kept = self.appending.kept.shelve(group, self._first(group), folder)
+            kept = self.appending.kept.shelve(group, self._first(group), Path(folder.path))
         shelf = Shelf(folder, [*kept, *(self._pieces(table, group, folder, step) if self._new(group)[1] else ())])
         self.read_shelves[group] = shelf
         return shelf
 
-    def _pieces(self, table: TraceTable, group: int, folder: Path, step: str) -> list[Piece]:
+    def _pieces(self, table: TraceTable, group: int, folder: Directory, step: str) -> list[Piece]:
         """The rows of a group's new files, judged, which go to the folder."""
         first, sources = self._new(group)
         uncovered = table.uncovered
@@ -211,23 +221,44 @@ class Workshop:
         else:
             ranges = cut_files(sources, names, first, self.partitions, cores)
         judge = RangeJudge(table.layout, table.used, table.rules, folder)
-        if self.spark is None:
-            return list(_one_by_one(judge, ranges, report))
-        with watched(self.spark, report) as rows:
-            return judge_in_tasks(self.spark, judge, ranges, rows)
+        found = self._each(lambda part: ((piece := judge(part)).lines, vars(piece)), ranges, report)
+        return [Piece(**piece) for piece in found]
+
+    def each(self, work: TaskWork[TaskItem], items: Sequence[TaskItem], step: str) -> list[TaskResult]:
+        """What a step finds in each item, by Spark's tasks or in this process."""
+        self.progress(step, "")
+        return self._each(work, items, partial(self.progress, step))
+
+    def _each(
+        self, work: TaskWork[TaskItem], items: Sequence[TaskItem], report: Callable[[str], None]
+    ) -> list[TaskResult]:
+        if self.spark is not None:
+            with watched(self.spark, report) as rows:
+                return in_tasks(self.spark, work, items, rows)
+        results, rows_done, began = list[TaskResult](), 0, time.monotonic()
+        for done, item in enumerate(items, 1):
+            rows_here, found = work(item)
+            results.append(found)
+            rows_done += rows_here
+            report(how_far(done, len(items), rows_done, time.monotonic() - began))
+        return results
 
     def _example(self, layout: Layout) -> str:
         return example_time(self.session, layout) if beyond_kernels(layout) else example_of(layout)
 
-    def warn_of_strays(self, times: Sequence[NDArray[np.int64]], what: str) -> None:
-        """Warn of times (µs since 1970) of rows, which are `what`, that lie far from all others."""
-        warn_of_strays(times, what, self.shelves, self.sources)
+    def warn_of_strays(self, per_day: DayCounts, what: str) -> None:
+        """Warn of times of rows, `rows_per_day`, which are `what`, that lie far from all others."""
+        warn_of_strays(per_day, what, self.shelves, self.sources)
 
     def leave_out(self, dropped: Mapping[str, NDArray[np.int64]]) -> None:
-        """Count rows, by their numbers, that had no reason so far but have one now."""
+        """Put rows, by their numbers, into quarantine that had no reason so far but have one now."""
         self.dropped = dropped
-        for reason, numbers in dropped.items():
-            self.reasons.update({reason: len(numbers), None: -len(numbers)})
+        self.count({reason: len(numbers) for reason, numbers in dropped.items()})
+
+    def count(self, late: Mapping[str, int]) -> None:
+        """Count rows that had no reason so far but have one now."""
+        for reason, rows in late.items():
+            self.reasons.update({reason: rows, None: -rows})
 
     def nothing_usable(self, found: str) -> WorkloadError:
         """The error where no workload can be made; `found` is what was found, with {} for the number of rows."""
@@ -235,14 +266,21 @@ class Workshop:
         said, reasons = found.format(f"{rows['read']:,} rows"), describe_reasons(rows["quarantined"])
         return WorkloadError(f"{self.sources[0].path}: {said}{f' ({reasons})' if reasons else ''}")
 
-    def finish(self, workload: Workload) -> Workload:
-        """Write the workload, with what became of the rows, and the quarantine, and put both in place."""
+    def finish(self, workload: Workload, parts: Mapping[str, str] | None = None) -> Workload:
+        """Write the workload, with what became of the rows, and the quarantine, and put both in place.
+
+        Where there are `parts`, files with their SHA-256, they are in `tables` already, and the quarantine among them.
+        """
         self.progress(f"writing {self.out}", "")
         sources = dict.fromkeys(source for group in self.groups for source in group)
         about = [{"file": source.name, "sha256": source.sha256, "bytes": source.bytes} for source in sources]
         workload = replace(workload, rows=account(self.reasons, self.left_out), sources=tuple(about))
-        quarantine = quarantined(self.shelves, self.dropped, [source.name for source in self.sources])
-        write_workload(workload, self.folder / "workload", quarantine)
+        if parts is None:
+            names = [source.name for source in self.sources]
+            quarantine = quarantined(self.shelves, dropped_before(self.dropped), names)
+            write_workload(workload, self.folder / "workload", quarantine)
+        else:
+            write_workload(workload, self.folder / "workload", parts=parts)
         if self.appending:
             growing = self.appending.growing
             groups = [
@@ -288,16 +326,6 @@ def open_workshop(
                     "that they share, at the same paths"
                 )
         yield Workshop(spark, folder, out, joined, progress, time_zone, partitions, appending)
-
-
-def _one_by_one(judge: RangeJudge, ranges: Sequence[Range], report: Callable[[str], None]) -> Iterator[Piece]:
-    """The pieces of ranges, reporting how far they are."""
-    began, rows = time.monotonic(), 0
-    for done, part in enumerate(ranges, 1):
-        piece = judge(part)
-        rows += piece.lines
-        report(how_far(done, len(ranges), rows, time.monotonic() - began))
-        yield piece
 
 
 def _size_of(sources: Sequence[Source]) -> str:

@@ -1,0 +1,146 @@
+"""Check-ins too many for one process: tasks handle them by user, then by time; this process knows users, cells and blocks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from sim.base.naming import Raw, name_key
+from sim.base.randomness import Streams
+from sim.files.parquet import strings
+from sim.workloads.format.folder import COLUMN_TYPES
+from sim.workloads.format.parts import files_of, read_later, read_parts
+from sim.workloads.format.workload import DAY, Movements, Publications, SubscriptionEvents, Users, Workload
+from sim.workloads.models.location import Cells, cells_with, draw_friends, followers_of, initial_interests
+from sim.workloads.traces.by_time import BLOCK_ROWS, BlockWriter, SharedArrays, Whereabouts, cut_blocks
+from sim.workloads.traces.by_user import PART_ROWS, DroppedRows, PieceSplitter, UserPart
+from sim.workloads.traces.checkin_options import CheckinOptions
+from sim.workloads.traces.quarantine import PART_LINES, QuarantinePart
+from sim.workloads.traces.shelves import Shelf
+from sim.workloads.traces.spark_tasks import TaskResult, by_value
+from sim.workloads.traces.strays import DayCounts
+from sim.workloads.traces.times import iso
+from sim.workloads.traces.user_filters import calendar_months
+from sim.workloads.traces.workshop import Workshop
+
+MANY_ROWS = 4_000_000
+"""More usable rows than these are divided among tasks."""
+_DAY = int(DAY) * 1_000_000
+_TABLES = {"movements": Movements, "publications": Publications, "subscription_events": SubscriptionEvents}
+
+
+def prepare_many(
+    shop: Workshop, shelf: Shelf, options: CheckinOptions, streams: Streams, zone: str, generator: Raw
+) -> Workload:
+    """The location workload of the check-ins on a shelf, written; its events are read when they are asked for.
+
+    Times without a zone are in `zone`; `generator` describes it in the manifest. Raises WorkloadError where no row is left.
+    """
+    each = options.publications == "per-check-in"
+    found = _by_user(shop, shelf, options, streams, zone)
+    dropped = sum((Counter(one["dropped"]) for one in found), Counter[str]())
+    shop.count(dropped)
+    if not any(one["names"] for one in found):
+        raise shop.nothing_usable("none of {} is usable")
+    days = _all_days([one["days"] for one in found])
+    shop.warn_of_strays(days, "check-ins")
+    users, cells, grid = _numbered(shop, found, options.cell)
+    friends = draw_friends(len(users), options.friends, streams.generator("workload.friends"))
+    followed_from, followers = followers_of(friends)
+    grid.keep("friends", friends.ravel())
+    grid.keep("followed_from", followed_from)
+    grid.keep("followers", followers)
+    starts = {kind: [one["starts"][kind] for one in found] for kind in found[0]["starts"]}
+    most = "each" if each else "visits"
+    blocks = cut_blocks(starts[most], sum(one["rows"][most] for one in found), max(BLOCK_ROWS, len(users)))
+    shop.each(Whereabouts(grid, blocks), range(len(found)), "finding visits")
+
+    from sim.workloads.models.location_kernels import ChangesOut, subscription_changes
+
+    writer = BlockWriter(
+        *(grid, shop.tables, blocks, starts, days[0] * _DAY, friends.shape, options.size),
+        (subscription_changes if shop.spark is None else by_value(subscription_changes), ChangesOut),
+    )
+    for table in (*_TABLES, "quarantine"):
+        shop.tables.below(table)
+    written = shop.each(writer, range(len(blocks) + 1), "writing visits, publications and subscription changes")
+    sources = [source.name for source in shop.sources]
+    quarantine = QuarantinePart(shelf, DroppedRows(shop.work, len(found), list(dropped)), sources, shop.tables)
+    lines = sum(piece.lines for piece in shelf.pieces)
+    sums = shop.each(quarantine, range(-(-lines // PART_LINES)), "writing the quarantine")
+    published = np.zeros(len(cells), np.int64)
+    for one in written:
+        published[one["cells"]] += one["counts"]
+        sums.append(one["sums"])
+    files = {name: digest for some in sums for name, digest in some.items()}
+    here = np.empty(len(users), np.int32)
+    for part in range(len(found)):
+        here[grid.read(f"users-{part}")] = grid.read(f"here-{part}")
+    horizon = len(days[1]) * DAY
+    workload = Workload(
+        kind="location",
+        horizon=horizon,
+        topics=cells.topics(published, horizon),
+        users=users,
+        interests=initial_interests(here, friends),
+        **_read_later(shop, files, sum((Counter(one["rows"]) for one in written), Counter[str]())),
+        cell=options.cell,
+        origin=iso(days[0] * _DAY),
+        generator={**generator, "friends": options.friends},
+        seed=streams.seed,
+    )
+    return shop.finish(workload, files)
+
+
+def _by_user(shop: Workshop, shelf: Shelf, options: CheckinOptions, streams: Streams, zone: str) -> list[TaskResult]:
+    """What is left of the check-ins, by part (`UserPart`)."""
+    parts = -(-shelf.rows // PART_ROWS)
+    pieces = list(zip(shelf.pieces, shelf.shifts(), strict=True))
+    splits = shop.each(PieceSplitter(shelf, parts, shop.work), pieces, "dividing rows by user")
+    files = [split["file"] for split in splits]
+    times = [time for split in splits for time in split["times"] or ()]
+    months = calendar_months(min(times), max(times), options.window, zone)
+    each = options.publications == "per-check-in"
+    work = UserPart(files, parts, shop.work, options.filters, months, options.cell, streams, each)
+    found = shop.each(work, range(parts), f"looking for duplicates in {shop.reasons.total():,} rows")
+    for name in files:
+        shop.work.remove(name)
+    return found
+
+
+def _all_days(counts: Sequence[DayCounts]) -> DayCounts:
+    """The sum of counts by day."""
+    some = [(first, count) for first, count in counts if len(count)]
+    least, end = min(first for first, _ in some), max(first + len(count) for first, count in some)
+    total = np.zeros(end - least, np.int64)
+    for first, count in some:
+        total[first - least : first - least + len(count)] += count
+    return least, total
+
+
+def _numbered(shop: Workshop, found: Sequence[TaskResult], side: float) -> tuple[Users, Cells, SharedArrays]:
+    """All users and cells, and what tasks know of them; users are numbered as in `Names`, cells by row and column."""
+    grid = SharedArrays(shop.work, side)
+    names = [name for one in found for name in one["names"]]
+    order = np.array(sorted(range(len(names)), key=lambda number: name_key(names[number])))
+    number = np.empty(len(names), np.int32)
+    number[order] = np.arange(len(names))
+    first = 0
+    for part, one in enumerate(found):
+        grid.keep(f"users-{part}", number[first : first + len(one["names"])])
+        first += len(one["names"])
+    home = np.concatenate([one["home"] for one in found], axis=1)[:, order]
+    keys = np.unique(np.concatenate([one["cells"] for one in found]))
+    grid.keep("cells", keys)
+    return Users(strings(names[place] for place in order), home[0], home[1]), cells_with(keys, side), grid
+
+
+def _read_later(shop: Workshop, files: dict[str, str], rows: Counter[str]) -> Raw:
+    """The tables of events, from the workload's folder."""
+    return {
+        name: read_later(kind, rows[name], partial(read_parts, shop.out, files_of(name, files), COLUMN_TYPES[name]))
+        for name, kind in _TABLES.items()
+    }
