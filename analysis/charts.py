@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ import altair as alt
 import pandas as pd
 from markupsafe import Markup
 
+from analysis.specs import COLUMN, in_paper_style
 from sim.base.errors import ResultsError
 from sim.base.escaping import all_printable
 from sim.base.naming import Raw, RawValue
@@ -22,6 +24,7 @@ from sim.files.atomic import whole_file
 VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
 CHART_ROWS = 4500
 """The most rows of a chart; Altair refuses more than 5,000."""
+_DECADES = 4
 PICTURES = (".svg", ".png", ".pdf")
 
 # Okabe and Ito's colours, distinguishable with any colour vision, without the yellow that fades on white; dashes
@@ -75,11 +78,15 @@ class Figure:
         return shown
 
 
-def save_figures(charts: Sequence[Figure], folder: Path, width: int = 720) -> list[Path]:
-    """Write each chart as NAME.svg, NAME.png (twice the pixels) and NAME.pdf to the folder; returns the paths."""
+def save_figures(charts: Sequence[Figure], folder: Path, width: int = 720, paper: bool = False) -> list[Path]:
+    """Write each chart as NAME.svg, NAME.png (twice the pixels) and NAME.pdf to the folder; returns the paths.
+
+    For a `paper` they are as wide as a column, in its type, and in black and white, whatever the width.
+    """
     paths = []
     for chart in charts:
-        svg = svg_of(chart, width)
+        spec = in_paper_style(chart.sized(COLUMN)) if paper else chart.sized(width)
+        svg = vega().vegalite_to_svg(spec, vl_version=VEGA_LITE)
         for suffix in PICTURES:
             path = folder / f"{chart.name}{suffix}"
             write_atomically(path, _picture(svg, suffix))
@@ -171,6 +178,15 @@ def spec_of(chart: alt.TopLevelMixin) -> Raw:
 def axis_title(text: str, unit: str) -> str:
     """The title of an axis, with its unit where it has one."""
     return text if unit in {"–", ""} else f"{text} ({unit})"
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Where a logarithmic axis has labels: at multiples of powers of ten, the fewer the wider the range is."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    decades = math.log10(high / low)
+    steps = range(1, 10) if decades < 1 else (1, 2, 5) if decades <= _DECADES else (1,)
+    ticks = [float(f"{step * 10.0**power:.6g}") for power in range(first, last + 1) for step in steps]
+    return [tick for tick in ticks if low <= tick <= high] or [low, high]
 
 
 def rounded(values: pd.Series) -> pd.Series:

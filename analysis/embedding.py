@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analysis.charts import Figure
+from analysis.specs import parts_of
 from sim.base.naming import Raw, RawValue
 
 HIDDEN = "hidden"
@@ -18,24 +19,14 @@ def embedded(chart: Figure) -> Raw:
     spec = chart.sized()
     datasets: dict[str, list[Raw]] = spec.pop("datasets", {})
     varied = {name for name, rows in datasets.items() if rows and "variant" in rows[0]}
-    for unit in [unit for unit in _units(spec) if unit.get("data", {}).get("name") in varied]:
+    for unit in [unit for unit in parts_of(spec) if unit.get("data", {}).get("name") in varied]:
         unit["transform"] = [{"filter": f"indexof({HIDDEN}, datum.variant) < 0"}, *unit.get("transform", [])]
     if varied:
         spec["params"] = [*spec.get("params", []), {"name": HIDDEN, "value": []}]
     main = max(datasets, key=lambda name: len(datasets[name][0]) if datasets[name] else 0, default=None)
-    titles = {field: title for unit in _units(spec) for field, title in _titled(unit.get("encoding", {}))}
+    titles = {field: title for unit in parts_of(spec) for field, title in _titled(unit.get("encoding", {}))}
     packed = {name: _columns(rows) for name, rows in datasets.items()}
     return {**spec, "usermeta": {"data": main, "titles": titles}, "datasets": packed}
-
-
-def _units(spec: Raw) -> Iterator[Raw]:
-    """The specification and all that it is composed of."""
-    yield spec
-    for part in ("layer", "concat", "hconcat", "vconcat"):
-        for inner in spec.get(part, []):
-            yield from _units(inner)
-    if isinstance(spec.get("spec"), dict):
-        yield from _units(spec["spec"])
 
 
 def _titled(encoding: Raw) -> Iterator[tuple[str, str]]:

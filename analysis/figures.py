@@ -8,25 +8,42 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from analysis.charts import CHART_ROWS, Figure, axis_title, by_colour, by_dash, rounded, spec_of
+from analysis.charts import CHART_ROWS, Figure, axis_title, by_colour, by_dash, log_ticks, rounded, spec_of
 from analysis.comparison import by_replication, compare, headline_of, label, texts, variants_of
+from analysis.convergence import convergence
 from analysis.formatting import number, scale, with_unit
 from analysis.load_maps import load_maps
 from analysis.stepped import overlays, trees_in_faults
 from analysis.tables import CONTROL_TRAFFIC, delay_distribution, failing, load_by_rank, over_time
+from analysis.topics import topic_scatter
 from analysis.trees import trees
+from sim.base.naming import Raw
 from sim.experiments.results import Results
 from sim.metrics import METRICS
+
+_POINTS = 160
+"""The most points of a line over time."""
+_MERGED = (
+    "Each point is {} windows; bands are from the 10 % to the 90 % quantile of single windows in all replications."
+)
+_FAILING = "Red areas: something has failed, the fainter the fewer the runs."
+
+
+def _zoom() -> alt.Parameter:
+    """Dragging moves along the horizontal axis; the wheel with shift zooms, a double click resets."""
+    return alt.selection_interval(name="zoom", encodings=["x"], bind="scales", zoom="wheel![event.shiftKey]")
 
 
 def figures(results: Results) -> list[Figure]:
     """All charts of the results, in the order of the report. Charts without data are left out."""
     return [
         *intervals(results, headline_of(results)),
+        *convergence(results, headline_of(results)),
         *metrics_over_time(results, _over_time(results)),
         *delays(results),
         *_load(results),
         *load_maps(results),
+        *topic_scatter(results),
         *overlays(results),
         *trees(results),
         *trees_in_faults(results),
@@ -94,8 +111,11 @@ def intervals(results: Results, metrics: Sequence[str]) -> list[Figure]:
 def metrics_over_time(results: Results, metrics: Sequence[str]) -> list[Figure]:
     """For each metric, the mean over the replications by window, with its 95 % confidence interval; warm-up and faults are shaded."""
     names = variants_of(results)
-    table = over_time(results, metrics, points=min(240, CHART_ROWS // len(names)))
-    faults, found = failing(results).head(CHART_ROWS), []
+    points = min(_POINTS, CHART_ROWS // len(names))
+    table = over_time(results, metrics, points)
+    faults, found = failing(results).nlargest(CHART_ROWS, "share"), []
+    windows = max((len(results.table(run, "timeseries")) for run in results.runs["run"].head(1)), default=0)
+    each = -(-windows // points)
     for name in metrics:
         rows = table[table["metric"] == name]
         if rows.empty:
@@ -134,9 +154,11 @@ def metrics_over_time(results: Results, metrics: Sequence[str]) -> list[Figure]:
             lasts = faults.assign(
                 **{"from": faults["start"] / span, "to": faults["end"].clip(upper=rows["end"].max()) / span}
             )
-            tooltip = [alt.Tooltip("what:N"), alt.Tooltip("brokers:N")]
-            area = alt.Chart(lasts[["from", "to", "what", "brokers"]]).mark_rect(color="#d62728", opacity=0.12)
-            layers.insert(0, area.encode(x="from:Q", x2="to:Q", tooltip=tooltip))
+            share = alt.Tooltip("share:Q", title="share of runs", format=".0%")
+            tooltip = [alt.Tooltip("what:N"), alt.Tooltip("brokers:N"), share]
+            area = alt.Chart(lasts[["from", "to", "what", "brokers", "share"]]).mark_rect(color="#d62728")
+            faint = alt.Opacity("share:Q", scale=alt.Scale(domain=[0, 1], range=[0.02, 0.14]), legend=None)
+            layers.insert(0, area.encode(x="from:Q", x2="to:Q", opacity=faint, tooltip=tooltip))
         if np.isfinite(warm_up):
             shade = pd.DataFrame({"from": [0.0], "to": [warm_up]})
             layers.insert(0, alt.Chart(shade).mark_rect(color="#dddddd", opacity=0.6).encode(x="from:Q", x2="to:Q"))
@@ -145,51 +167,77 @@ def metrics_over_time(results: Results, metrics: Sequence[str]) -> list[Figure]:
                 f"time-{name}",
                 "time",
                 f"{label(name)} over time",
-                "Red areas: something has failed." if len(faults) else "",
+                " ".join(filter(None, [_MERGED.format(each) if each > 1 else "", _FAILING if len(faults) else ""])),
                 f"{label(name)} over time by variant, from 0 to {number(rows['end'].max() / span)} {time_unit}, "
                 f"at most {with_unit(number(shown['mean'].max()), unit)}.",
-                {**spec_of(alt.layer(*layers)), "height": 220},
+                {**spec_of(alt.layer(*layers).add_params(_zoom())), "height": 220},
             )
         )
     return found
 
 
 def delays(results: Results) -> list[Figure]:
-    """The distribution of the notification delay: cumulative shares per variant on a logarithmic axis."""
+    """The distribution of the notification delay by variant: the shares up to a delay, and above it, for the tail."""
     names = variants_of(results)
-    table = delay_distribution(results, points=min(300, CHART_ROWS // len(names) - 2))
+    table = delay_distribution(results, points=min(200, CHART_ROWS // (2 * len(names)) - 4))
     above = table.loc[table["delay"] > 0, "delay"]
     if above.empty:
         return []
     factor, unit = scale("s", float(above.median()))
     # a logarithmic axis has no 0, so pairs without delay are at its left edge
     floor = above.min() * 0.9
-    shown = table.assign(delay=rounded(table["delay"].clip(lower=floor) / factor), share=rounded(table["share"]))
+    delay = rounded(table["delay"].clip(lower=floor) / factor)
+    undelayed = table[table["delay"] == 0].set_index("variant")["share"]
+    zeros = ", ".join(f"{variant} {100 * share:.2g} %" for variant, share in undelayed.items())
+    pairs = "Share of the delivered (publication, broker) pairs that"
+    edge = f" Those that need no hop are at the left edge: {zeros}." if zeros else ""
+    medians = [
+        f"{v}: {number(t.loc[t['share'] >= 0.5, 'delay'].min() / factor)} {unit}" for v, t in table.groupby("variant")
+    ]
+    said = f"istribution of the notification delay by variant; medians: {'; '.join(medians)}."
+    share = alt.Y("share:Q", title="share of notifications", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1]))
+    cdf = _distribution(table.assign(delay=delay, share=rounded(table["share"])), share, unit, names)
+    captions = (
+        f"{pairs} arrive within a delay (CDF); bins are at most 0.8 % wide.{edge}",
+        f"{pairs} take longer (CCDF).",
+    )
+    found = [Figure("delay", "delay", "notification delay", captions[0], f"Cumulative d{said}", cdf)]
+    tail = table.assign(delay=delay, share=(1 - table["share"]).round(12))
+    tail = tail[tail["share"] > 0]
+    if len(tail):
+        powers = [10.0**-k for k in range(13) if 10.0**-k >= 0.1 * tail["share"].min()]
+        axis = alt.Axis(values=powers, format=".12~%")
+        longer = alt.Y("share:Q", title="share that takes longer", axis=axis, scale=alt.Scale(type="log", nice=False))
+        ccdf = _distribution(tail.assign(share=rounded(tail["share"])), longer, unit, names)
+        found.append(
+            Figure("delay-tail", "delay", "notification delay, tail", captions[1], f"Tail of the d{said}", ccdf)
+        )
+    return found
+
+
+def _distribution(shown: pd.DataFrame, share: alt.Y, unit: str, names: Sequence[str]) -> Raw:
+    """A step line per variant over the delay."""
     chart = (
         alt.Chart(shown)
         .mark_line(interpolate="step-after", strokeWidth=1.8)
         .encode(
-            x=alt.X("delay:Q", title=axis_title("notification delay", unit), scale=alt.Scale(type="log", nice=False)),
-            y=alt.Y(
-                "share:Q", title="share of notifications", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])
+            x=alt.X(
+                "delay:Q",
+                title=axis_title("notification delay", unit),
+                scale=alt.Scale(type="log", nice=False),
+                axis=alt.Axis(format=",.3~r", values=log_ticks(shown["delay"].min(), shown["delay"].max())),
             ),
+            y=share,
             color=by_colour(names),
             strokeDash=by_dash(names),
-            tooltip=["variant:N", alt.Tooltip("delay:Q", title=axis_title("delay", unit), format=".3~g"), "share:Q"],
+            tooltip=[
+                "variant:N",
+                alt.Tooltip("delay:Q", title=axis_title("delay", unit), format=",.3~r"),
+                alt.Tooltip("share:Q", format=".4~%"),
+            ],
         )
     )
-    undelayed = table[table["delay"] == 0].set_index("variant")["share"]
-    zeros = ", ".join(f"{variant} {100 * share:.2g} %" for variant, share in undelayed.items())
-    caption = (
-        "Share of the delivered (publication, broker) pairs that arrive within a delay; bins are at most 0.8 % wide."
-    )
-    if zeros:
-        caption += f" Those that need no hop are at the left edge: {zeros}."
-    medians = [
-        f"{v}: {number(t.loc[t['share'] >= 0.5, 'delay'].min() / factor)} {unit}" for v, t in table.groupby("variant")
-    ]
-    description = f"Cumulative distribution of the notification delay by variant; medians: {'; '.join(medians)}."
-    return [Figure("delay", "delay", "notification delay", caption, description, {**spec_of(chart), "height": 280})]
+    return {**spec_of(chart), "height": 280}
 
 
 def _load(results: Results) -> list[Figure]:

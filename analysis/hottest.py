@@ -37,29 +37,29 @@ def hottest(results: Results, variant: str) -> list[Hottest]:
     ]
 
 
-def hottest_brokers(results: Results, run: str) -> pd.DataFrame:
+def hottest_brokers(results: Results, run: str, count: int = HOTTEST) -> pd.DataFrame:
     """The most loaded brokers of a run in descending order: the columns of the table of brokers, and `messages`."""
     brokers = results.table(run, "brokers")
     brokers["messages"] = brokers["received"] + brokers["sent"]
     if "offered_load" not in brokers:
         brokers["offered_load"] = np.nan
-    return _first(brokers, ["offered_load", "messages"])
+    return _first(brokers, ["offered_load", "messages"], count)
 
 
-def _hot_brokers(results: Results, run: str) -> tuple[pd.DataFrame, pd.DataFrame] | None:
+def _hot_brokers(results: Results, run: str, count: int) -> tuple[pd.DataFrame, pd.DataFrame] | None:
     """The hottest brokers, and what they did by window: both by `key`, the former with a `name`; None where it is not known."""
     if not results.has_table(run, "load"):
         return None
     load = results.table(run, "load")
     load = load.assign(key=load["broker"], messages=load["received"] + load["sent"])
-    return hottest_brokers(results, run).assign(key=lambda table: table["broker"]), load
+    return hottest_brokers(results, run, count).assign(key=lambda table: table["broker"]), load
 
 
-def _hot_links(results: Results, run: str) -> tuple[pd.DataFrame, pd.DataFrame] | None:
+def _hot_links(results: Results, run: str, count: int) -> tuple[pd.DataFrame, pd.DataFrame] | None:
     """The same of links, which is known where something limits them."""
     if not results.has_table(run, "link_load"):
         return None
-    load, links, names = results.table(run, "link_load"), _hottest_links(results, run), _names(results, run)
+    load, links, names = results.table(run, "link_load"), _hottest_links(results, run, count), _names(results, run)
     brokers = len(names)
     load = load.assign(key=load["source"] * brokers + load["destination"])
     return links.assign(key=links["source"] * brokers + links["destination"], name=_between(links, names)), load
@@ -69,14 +69,14 @@ LOADED = {"broker": _hot_brokers, "link": _hot_links}
 """What has a load over time."""
 
 
-def load_over_time(results: Results, run: str, points: int, of: str = "broker") -> pd.DataFrame:
+def load_over_time(results: Results, run: str, points: int, of: str = "broker", count: int = HOTTEST) -> pd.DataFrame:
     """The load of the hottest brokers, or links, in windows after the warm-up.
 
     Neighbouring windows are merged until about `points` are left. Columns name, rank (from 0), start, end (s), utilisation (0 … 1),
     queue_length, messages (per s); 0 where one did nothing.
     """
     columns = ["name", "rank", "start", "end", "utilisation", "queue_length", "messages"]
-    found = LOADED[of](results, run)
+    found = LOADED[of](results, run, count)
     if found is None:
         return pd.DataFrame(columns=columns)
     (hot, load), series = found, results.table(run, "timeseries")
@@ -106,8 +106,8 @@ def load_over_time(results: Results, run: str, points: int, of: str = "broker") 
     return over_time.sort_values(["rank", "start"], ignore_index=True)[columns]
 
 
-def _first(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    return table.sort_values(by, ascending=False, kind="stable", na_position="last").head(HOTTEST)
+def _first(table: pd.DataFrame, by: list[str], count: int = HOTTEST) -> pd.DataFrame:
+    return table.sort_values(by, ascending=False, kind="stable", na_position="last").head(count)
 
 
 def _topics(results: Results, run: str) -> Hottest:
@@ -141,10 +141,10 @@ def _between(links: pd.DataFrame, names: pd.Series) -> list[str]:
     return [f"{names[a]} → {names[b]}" for a, b in zip(links["source"], links["destination"], strict=True)]
 
 
-def _hottest_links(results: Results, run: str) -> pd.DataFrame:
+def _hottest_links(results: Results, run: str, count: int = HOTTEST) -> pd.DataFrame:
     """The links of a run with most to do, most first: the columns of the table of links."""
     links = results.table(run, "links")
-    return _first(links, ["offered_load", "messages"] if _limited(links) else ["messages"])
+    return _first(links, ["offered_load", "messages"] if _limited(links) else ["messages"], count)
 
 
 def _limited(links: pd.DataFrame) -> bool:

@@ -17,6 +17,8 @@ from sim.metrics.declared import CAUSES
 
 WITHIN = 0.01
 """Deliveries have recovered when their ratio is back within this share of the ratio before the fault."""
+DUPLICATES = ("duplicates", "duplicate_deliveries")
+"""Copies that brokers had before, and deliveries that users had before."""
 _LISTED = 20
 """The most faults that are listed one by one; more are put together by kind."""
 
@@ -56,6 +58,7 @@ _COLUMNS = (
     "time to recover",
     "lowest delivery ratio",
     "lost pairs",
+    "duplicates",
     "control messages at most",
 )
 _SEEN = (
@@ -99,7 +102,11 @@ def effects(series: pd.DataFrame, faults: pd.DataFrame) -> pd.DataFrame:
     found = faults.reset_index(drop=True).assign(
         recovered=[recovered for recovered, _ in rows], lowest=[lowest for _, lowest in rows]
     )
-    lost = series[[f"lost_{cause}" for cause in CAUSES]].assign(control=control_messages(series)).reset_index(drop=True)
+    lost = (
+        series[[*(f"lost_{cause}" for cause in CAUSES), *DUPLICATES]]
+        .assign(control=control_messages(series))
+        .reset_index(drop=True)
+    )
     by_fault = lost.groupby(owner)
     sums = by_fault.sum().reindex(found.index, fill_value=0)
     return pd.concat([found, sums.drop(columns="control")], axis=1).assign(
@@ -133,7 +140,9 @@ def _rows(effect: pd.DataFrame, runs: int) -> Iterator[tuple[str, ...]]:
         lost = {cause: same[f"lost_{cause}"].sum() / runs for cause in CAUSES}
         said = ", ".join(f"{cause.replace('_', ' ')} {number(pairs)}" for cause, pairs in lost.items() if pairs)
         lowest = number(same["lowest"].min()) if same["lowest"].notna().any() else "–"
-        yield named, start, long, recovered, lowest, said or "none", number(same["control"].max())
+        copies, again = (number(same[name].sum() / runs) for name in DUPLICATES)
+        twice = "none" if copies == again == "0" else f"{copies} at brokers, {again} to users"
+        yield named, start, long, recovered, lowest, said or "none", twice, number(same["control"].max())
 
 
 def absences(results: Results, run: str) -> NDArray[np.float64]:

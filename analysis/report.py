@@ -196,7 +196,7 @@ def _without_interval(value: Interval, replications: int, space: str = "") -> st
 
 
 def _sections(charts: Sequence[Figure]) -> Iterator[Raw]:
-    for name in ("intervals", "time", "delay", "load", "hot", "overlay", "tree"):
+    for name in ("intervals", "convergence", "time", "delay", "load", "hot", "topics", "overlay", "tree"):
         shown = section(name, charts)
         if shown["figures"]:
             yield shown

@@ -13,6 +13,8 @@ from sim.experiments.statistics import mean_interval
 from sim.metrics import METRICS, Metric
 
 HOUR = 3600.0
+_TAIL = 12
+"""The powers of ten of a tail."""
 CONTROL_TRAFFIC = Metric(
     "control_messages", "messages", "control messages between brokers, of all kinds", windows="sum"
 )
@@ -45,14 +47,20 @@ def over_time(results: Results, metrics: Sequence[str], points: int = 300) -> pd
     """Metrics by window, with mean and 95 % confidence interval over the replications.
 
     Columns metric, variant, start, end (s), warm_up, mean, low, high (NaN where there is no interval). Sums are per hour, since the
-    last window may be shorter. Neighbouring windows are merged until at most about `points` are left. Metrics that have no time
-    series are left out.
+    last window may be shorter. Neighbouring windows are merged until at most about `points` are left; then low and high are the
+    10 % and 90 % quantiles of single windows of all replications. Metrics that have no time series are left out.
     """
-    frames = [
-        _windows(results.table(run, "timeseries"), metrics, points).assign(variant=variant)
-        for variant in variants_of(results)
-        for run in runs_of(results, variant)
-    ]
+    frames, singles = [], []
+    for variant in variants_of(results):
+        for run in runs_of(results, variant):
+            series = results.table(run, "timeseries")
+            merged = _windows(series, metrics, points).assign(variant=variant)
+            frames.append(merged)
+            if len(series) > points:
+                single = _windows(series, metrics, len(series)).assign(variant=variant)
+                starts = np.sort(merged["start"].unique())
+                at = np.searchsorted(starts, single["start"], "right") - 1
+                singles.append(single.assign(start=starts[at]))
     columns = ["metric", "variant", "start", "end", "warm_up", "mean", "low", "high"]
     if not frames:
         return pd.DataFrame(columns=columns)
@@ -61,7 +69,14 @@ def over_time(results: Results, metrics: Sequence[str], points: int = 300) -> pd
         interval = mean_interval(values)
         if interval.n:
             rows.append((*key, interval.mean, interval.low, interval.high))
-    return pd.DataFrame(rows, columns=columns).astype({"low": np.float64, "high": np.float64})
+    table = pd.DataFrame(rows, columns=columns).astype({"low": np.float64, "high": np.float64})
+    if singles:
+        bands = (
+            pd.concat(singles).groupby(["metric", "variant", "start"])["value"].quantile(np.array([0.1, 0.9])).unstack()
+        )
+        keys = pd.MultiIndex.from_frame(table[["metric", "variant", "start"]])
+        table[["low", "high"]] = bands.reindex(keys).to_numpy()
+    return table
 
 
 def faults_of(results: Results, run: str) -> pd.DataFrame:
@@ -70,9 +85,11 @@ def faults_of(results: Results, run: str) -> pd.DataFrame:
 
 
 def failing(results: Results) -> pd.DataFrame:
-    """What `faults_of` says of all runs; empty unless it is the same in all."""
+    """What `faults_of` says of all runs, with the `share` of runs in which it is so."""
     spans = [faults_of(results, run) for variant in variants_of(results) for run in runs_of(results, variant)]
-    return spans[0] if spans and all(each.equals(spans[0]) for each in spans) else _spans(pd.DataFrame())
+    every = pd.concat(spans) if spans else _spans(pd.DataFrame())
+    counts = every.groupby([*every], as_index=False).size()
+    return counts.assign(share=counts.pop("size") / max(1, len(spans)))
 
 
 def _spans(faults: pd.DataFrame) -> pd.DataFrame:
@@ -124,7 +141,7 @@ def delay_distribution(results: Results, points: int = 300) -> pd.DataFrame:
     """Cumulative share of the delivered (publication, broker) pairs by delay, over all replications after the warm-up.
 
     Columns variant, delay (s, the upper edge of a bin at most 0.8 % wide; 0 for the pairs without any delay), share (0 … 1).
-    Thinned to at most about `points` rows per variant.
+    Thinned to at most about `points` rows per variant, and as many for the tail.
     """
     frames = []
     for variant in variants_of(results):
@@ -138,8 +155,8 @@ def delay_distribution(results: Results, points: int = 300) -> pd.DataFrame:
         if total.sum() == 0:
             continue
         share = total.cumsum() / total.sum()
-        step = np.floor(share * points)
-        keep = (step != step.shift()) | (step != step.shift(-1))
+        steps = np.floor(share * points), np.floor(-np.log10((1 - share).clip(lower=1e-12)) * points / _TAIL)
+        keep = np.logical_or.reduce([(step != step.shift()) | (step != step.shift(-1)) for step in steps])
         frames.append(pd.DataFrame({"variant": variant, "delay": share.index[keep], "share": share[keep].to_numpy()}))
     return pd.concat(frames) if frames else pd.DataFrame(columns=["variant", "delay", "share"])
 

@@ -362,6 +362,8 @@ def simulate(
         "latitude": sites.latitude,
         "longitude": sites.longitude,
     }
+    if "trace" in tables:
+        tables["trace"] |= {"topic": workload.publications.topic[tables["trace"]["publication"]]}
     topics = workload.topics.names
     tables["topics"] |= {"name": strings(topics[topic].as_py() for topic in tables["topics"]["topic"].tolist())}
     tables["tree"] = network.busiest_tree.columns(network.busiest_tree.topic())

@@ -9,6 +9,7 @@ import pandas as pd
 from analysis.charts import Figure
 from analysis.comparison import baseline_of, headline_of, label, variants_of
 from analysis.sweeps.axes import Axis, axes_of, drawn
+from analysis.sweeps.explorer import explorer
 from analysis.sweeps.heat_maps import difference_map, fits, mean_map
 from analysis.sweeps.lines import along, cloud, slug
 from analysis.sweeps.pareto import DEFAULT, pareto_plot
@@ -37,6 +38,7 @@ def sweep_figures(results: Results, trade_off: tuple[str, str] = DEFAULT) -> lis
             *line_charts(results.runs, axes, metrics, names),
             *heat_maps(results.runs, axes, metrics, names, baseline),
         ]
+    charts = [*explorer(points, axes, metrics, names), *charts]
     plot = pareto_plot(points, axes, trade_off, names)
     charts += [plot] if plot else []
     if saltelli(results):

@@ -91,3 +91,17 @@ for (const table of all("table.sortable")) {
     });
   });
 }
+
+// A table that is wider than its place is shown as a list, a line for each cell, so that no column is out of sight.
+const fit = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const table = target.querySelector("table");
+    table.classList.remove("stacked");
+    table.classList.toggle("stacked", table.scrollWidth > target.clientWidth);
+  }
+});
+for (const place of all(".scroll:not(:has([rowspan]))")) {
+  const table = place.querySelector("table"), heads = [...table.tHead.rows[0].cells].map((head) => head.textContent.trim());
+  for (const row of table.tBodies[0].rows) [...row.cells].forEach((cell, column) => { cell.dataset.label = heads[column]; });
+  fit.observe(place);
+}

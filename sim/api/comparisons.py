@@ -62,9 +62,9 @@ class ComparedResults:
         """Write a page of HTML with tables and charts, which works offline."""
         write_comparison(self.collection, Path(path), draw_comparison(self.collection))
 
-    def figures(self, folder: str | Path) -> list[Path]:
-        """Write every chart as PNG, SVG and PDF to a folder; returns the paths."""
-        return save_figures(draw_comparison(self.collection), Path(folder))
+    def figures(self, folder: str | Path, *, paper: bool = False) -> list[Path]:
+        """Write every chart as PNG, SVG and PDF to a folder, for a `paper` in black and white; returns the paths."""
+        return save_figures(draw_comparison(self.collection), Path(folder), paper=paper)
 
     def _repr_html_(self) -> str:
         return notebook_html(self.collection)

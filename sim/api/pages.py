@@ -75,6 +75,7 @@ def report(
     point: int | None = None,
     pareto: str = _TRADE_OFF,
     *,
+    paper: bool = False,
     progress: Say | None = None,
 ) -> Path:
     """Write a report: one HTML file with tables and charts that works offline.
@@ -85,6 +86,7 @@ def report(
         figures: also write every chart as PNG, SVG and PDF to this folder.
         point: the point of a sweep to show in detail; the first by default.
         pareto: two metrics, separated by a comma, whose trade-off a sweep's report shows.
+        paper: make those pictures for a paper, 3.5 inches wide, in serif type, in black and white.
         progress: called with lines about the progress.
 
     Returns:
@@ -110,7 +112,7 @@ def report(
     write_report(loaded, page, charts, point)
     if figures is not None:
         say(f"Drawing {len(charts)} charts into {figures}")
-        save_figures(charts, Path(figures))
+        save_figures(charts, Path(figures), paper=paper)
     return page
 
 

@@ -32,6 +32,9 @@ def compare(
         list[Path] | None, option("FILE", "Also write the comparison as .csv, .parquet or .tex. May be repeated.")
     ] = None,
     figures: Annotated[Path | None, option("DIR", "Also write every chart as PNG, SVG and PDF to this folder.")] = None,
+    paper: Annotated[
+        bool, option("--paper", "Draw them for a paper: 3.5 inches wide, in serif type, in black and white.")
+    ] = False,
 ) -> None:
     """Compare results: means, tested differences to a baseline, and the keys in which they differ.
 
@@ -52,4 +55,4 @@ def compare(
     if out is not None:
         compared.page(out)
     if figures is not None:
-        compared.figures(figures)
+        compared.figures(figures, paper=paper)

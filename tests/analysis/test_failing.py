@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import pandas as pd
+import pytest
 
+from analysis import tables
 from analysis.tables import _spans
+from sim.experiments.results import Results
 
 
 def test_faults_last_from_when_they_strike_to_their_end() -> None:
@@ -50,3 +54,17 @@ def test_faults_last_from_when_they_strike_to_their_end() -> None:
 
 def test_without_faults_there_are_none() -> None:
     assert _spans(pd.DataFrame()).empty
+
+
+def test_spans_that_differ_between_runs_are_shaded_by_how_often_they_occur(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A drain ends when the last user has left, which depends on the run."""
+    rows = {
+        "a": [(1.0, "drain", [0], 9.0), (3.0, "drained", [0], 2.0)],
+        "b": [(1.0, "drain", [0], 9.0), (4.0, "drained", [0], 3.0)],
+    }
+    spans = {run: _spans(pd.DataFrame(own, columns=["time", "what", "brokers", "value"])) for run, own in rows.items()}
+    monkeypatch.setattr(tables, "variants_of", lambda results: ["one"])
+    monkeypatch.setattr(tables, "runs_of", lambda results, variant: ["a", "b", "a", "a"])
+    monkeypatch.setattr(tables, "faults_of", lambda results, run: spans[run])
+    found = tables.failing(cast("Results", None))
+    assert found[["end", "share"]].to_numpy().tolist() == [[3.0, 0.75], [4.0, 0.25]]

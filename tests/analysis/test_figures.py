@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from fake_results import write_results
 from scipy import stats
 
 from analysis import trees
-from analysis.charts import save_figures
-from analysis.figures import figures
+from analysis.charts import Figure, log_ticks, save_figures
+from analysis.comparison import by_replication
+from analysis.convergence import running_means
+from analysis.figures import figures, metrics_over_time
 from analysis.tables import busiest_tree, delay_distribution, load_by_rank, over_time, runs_of
 from sim.experiments.results import Results, load_results
 
@@ -60,6 +63,62 @@ def test_the_delay_distribution_counts_what_came_after_the_warm_up(results: Resu
         assert found[delay] == pytest.approx(below / counts["brokers"].sum())
     assert found.is_monotonic_increasing
     assert found.iloc[-1] == 1
+
+
+def test_the_tail_of_delays_is_drawn_down_to_its_last_bins(results: Results) -> None:
+    """Its shares are what the distribution leaves, on axes with labels at round numbers."""
+    cdf, ccdf = (chart for chart in figures(results) if chart.section == "delay")
+    below = {(row["variant"], row["delay"]): row["share"] for row in rows_of_data(cdf)}
+    for row in rows_of_data(ccdf):
+        assert row["share"] == pytest.approx(1 - below[row["variant"], row["delay"]], abs=1e-6)
+    counts = pd.concat(results.table(run, "delays") for run in runs_of(results, "static")).query("window >= 4")
+    top = counts[counts["brokers"] > 0].groupby("upper")["brokers"].sum().iloc[-1] / counts["brokers"].sum()
+    least = min(row["share"] for row in rows_of_data(ccdf) if row["variant"] == "static")
+    assert least == pytest.approx(top, rel=1e-3)
+    values = ccdf.spec["encoding"]["x"]["axis"]["values"]
+    assert {float(f"{value:e}"[0]) for value in values} <= set(range(1, 10))
+
+
+def rows_of_data(chart: Figure) -> list[dict[str, Any]]:
+    return [row for rows in chart.spec["datasets"].values() for row in rows]
+
+
+def test_labels_of_logarithmic_axes() -> None:
+    assert log_ticks(3, 800) == [5, 10, 20, 50, 100, 200, 500]
+    assert log_ticks(22, 45) == [30, 40]
+    assert log_ticks(0.5, 2e6) == [1, 10, 100, 1000, 1e4, 1e5, 1e6]
+
+
+def test_merged_windows_have_the_quantiles_of_single_ones(results: Results) -> None:
+    table = over_time(results, ["load_stddev"], points=5).query("variant == 'static' and start == 5 * 3600")
+    values = series_of(results, "static").query("5 <= window < 10")["load_stddev"]
+    assert table[["low", "high"]].to_numpy()[0] == pytest.approx(np.quantile(values, [0.1, 0.9]))
+    chart = next(chart for chart in metrics_over_time(results, ["load_stddev"]))
+    assert chart.caption == ""  # few windows have confidence intervals
+
+
+def test_means_converge_to_those_of_all_replications(results: Results) -> None:
+    found = running_means(by_replication(results, "notification_delay")).query("variant == 'static'")
+    values = results.runs.query("variant == 'static'").sort_values("replication")["notification_delay"]
+    assert found["replications"].tolist() == [2, 3, 4, 5]
+    assert found["mean"].tolist() == pytest.approx(values.expanding().mean().tolist()[1:])
+    low, high = stats.t.interval(0.95, 2, values[:3].mean(), stats.sem(values[:3]))
+    assert found[["low", "high"]].to_numpy()[1] == pytest.approx([low, high])
+
+
+def test_a_paper_has_column_width_and_no_colours(results: Results, tmp_path: Path) -> None:
+    charts = [chart for chart in figures(results) if chart.name in ("delay", "hot-queue_length-0")]
+    save_figures(charts, tmp_path, paper=True)
+    delay = (tmp_path / "delay.svg").read_text()
+    assert 'width="252"' in delay
+    assert "Times" in delay
+    assert delay.count("stroke-dasharray") > 3
+    for picture in tmp_path.glob("*.svg"):
+        colours = re.findall("#([0-9a-f]{6})", picture.read_text())
+        assert [colour for colour in colours if len({colour[:2], colour[2:4], colour[4:]}) > 1] == []
+        assert [
+            rgb for rgb in re.findall(r"rgb\((\d+), ?(\d+), ?(\d+)\)", picture.read_text()) if len({*rgb}) > 1
+        ] == []
 
 
 def test_loads_are_averaged_by_rank(results: Results) -> None:
@@ -131,7 +190,16 @@ def test_a_long_name_of_a_variant_still_makes_a_file_name(tmp_path: Path) -> Non
 )
 def test_every_chart_stays_below_the_limit_of_rows(case: dict[str, Any], tmp_path: Path) -> None:
     charts = figures(load_results(write_results(tmp_path, **{"replications": 2, **case})))
-    assert {chart.section for chart in charts} == {"intervals", "time", "delay", "load", "hot", "overlay", "tree"}
+    assert {chart.section for chart in charts} == {
+        "intervals",
+        "time",
+        "delay",
+        "load",
+        "hot",
+        "topics",
+        "overlay",
+        "tree",
+    }
     assert max(data_rows(chart.spec) for chart in charts) <= 5000
 
 

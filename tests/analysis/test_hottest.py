@@ -76,7 +76,7 @@ def test_maps_show_stations_or_else_messages(results: Results) -> None:
     still = results.table(run, "load").assign(utilisation=np.nan, queue_length=np.nan)
     first, *_ = load_maps(with_table(results, run, "load", still))
     assert first.name == "hot-messages-0"
-    assert "messages per second of 10 brokers over time; at most 0.05417, broker b13" in first.description
+    assert "messages per second of 14 brokers over time; at most 0.05417, broker b13" in first.description
 
 
 def test_links_that_something_limits_have_maps_too(results: Results) -> None:
@@ -95,7 +95,7 @@ def test_links_that_something_limits_have_maps_too(results: Results) -> None:
     assert hottest_link["messages"].to_numpy() == pytest.approx(2.0)
     maps = [figure for figure in load_maps(shown) if figure.name.startswith("hot-link")]
     assert [figure.name for figure in maps] == ["hot-link-utilisation-0", "hot-link-queue_length-0"]
-    assert "utilisation of 10 links over time; at most 0.7500, link b12 → b13, from " in maps[0].description
+    assert "utilisation of 13 links over time; at most 0.7500, link b12 → b13, from " in maps[0].description
 
 
 def test_the_report_has_maps_and_tables(results: Results) -> None:

@@ -23,6 +23,7 @@ def series(delivered: list[int], **columns: list[int]) -> pd.DataFrame:
     counted = [f"lost_{cause}" for cause in CAUSES]
     counted += ["subscription_overhead", "handover_messages", "reconfiguration_overhead", "membership_messages"]
     counted += ["drain_messages", "offload_messages", "fault_messages", "stabilisation_messages", "healing_messages"]
+    counted += ["duplicates", "duplicate_deliveries"]
     zeros = {name: [0] * n for name in counted}
     start = 10.0 * np.arange(n)
     shown = {"start": start, "end": start + 10, "warm_up": start < 10, "due_users": [100] * n}
@@ -40,6 +41,8 @@ def test_a_fault_is_over_when_deliveries_are_back_even_if_it_lasts() -> None:
             [0, 100, 80, 60, 98, 99, 100, 100, 50, 50],
             lost_crashed=[9, 1, 20, 40, 2, 1, 0, 0, 0, 0],
             lost_partitioned=[0, 0, 0, 0, 0, 0, 0, 0, 50, 50],
+            duplicates=[5, 0, 1, 2, 0, 0, 0, 0, 4, 0],
+            duplicate_deliveries=[0, 0, 0, 2, 0, 0, 0, 0, 0, 0],
             fault_messages=[0, 5, 7, 9, 0, 0, 0, 3, 0, 0],
             stabilisation_messages=[1] * 10,
             healing_messages=[0, 0, 0, 2, 0, 0, 0, 0, 0, 0],
@@ -51,6 +54,8 @@ def test_a_fault_is_over_when_deliveries_are_back_even_if_it_lasts() -> None:
     assert found["lost_crashed"].tolist() == [20 + 40 + 2 + 1, 0]
     assert found["lost_partitioned"].tolist() == [0, 100]
     assert found["control"].tolist() == [9 + 1 + 2, 1]
+    assert found["duplicates"].tolist() == [1 + 2, 4]
+    assert found["duplicate_deliveries"].tolist() == [2, 0]
 
 
 def test_deliveries_recover_after_they_have_fallen_not_before() -> None:

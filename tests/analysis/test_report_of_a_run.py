@@ -89,9 +89,10 @@ def test_every_section_has_its_charts(results: Results) -> None:
     assert {name: sections.count(name) for name in dict.fromkeys(sections)} == {
         "intervals": 4,
         "time": 4,
-        "delay": 1,
+        "delay": 2,
         "load": 1,
         "hot": 2,
+        "topics": 1,
         "overlay": 2,
         "tree": 2,
     }

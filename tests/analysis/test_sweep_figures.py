@@ -153,7 +153,7 @@ def test_units_of_keys(key: str, unit: str) -> None:
 def test_one_axis_has_lines_with_intervals(tmp_path: Path) -> None:
     results = swept(tmp_path, grid(network__brokers=BROKERS), **DELAY_ONLY)
     charts = sweep_figures(results)
-    assert {chart.section for chart in charts} == {"lines", "pareto"}
+    assert {chart.section for chart in charts} == {"explore", "lines", "pareto"}
     chart = named(charts, f"line-{DELAY}-network-brokers")
     assert '"type": "log"' in json.dumps(chart.spec["layer"][0]["encoding"]["x"])
     runs = results.runs.query("variant == 'static' and point == 3")[DELAY] * 1e3
@@ -237,16 +237,32 @@ def test_samples_are_clouds(tmp_path: Path) -> None:
     draws = np.random.default_rng(3).random((40, 2))
     points = [{"network.brokers": int(10 + 90 * x), "workload.size": float(y)} for x, y in draws]
     charts = sweep_figures(swept(tmp_path, points, sweep={"sample": "latin-hypercube", "samples": 40}, **DELAY_ONLY))
-    assert [chart.section for chart in charts] == ["lines"] * 2 + ["pareto"]
-    assert len(rows(charts[0])) == 40 * 3 + 8 * 3
+    assert [chart.section for chart in charts] == ["explore", *["lines"] * 2, "pareto"]
+    assert len(rows(charts[1])) == 40 * 3 + 8 * 3
 
 
 def test_points_of_a_search_are_a_cloud_too(tmp_path: Path) -> None:
     """They have no table that says how they came about."""
     points = [{"network.brokers": 3 * n % 31, "workload.size": n / 7 % 1} for n in range(1, 30)]
     charts = sweep_figures(swept(tmp_path, points, **DELAY_ONLY))
-    assert [chart.section for chart in charts] == ["lines"] * 2 + ["pareto"]
-    assert "Marks are the points" in charts[0].caption
+    assert [chart.section for chart in charts] == ["explore", *["lines"] * 2, "pareto"]
+    assert "Marks are the points" in charts[1].caption
+
+
+def test_any_two_axes_can_be_picked_with_panels_for_a_third(tmp_path: Path) -> None:
+    points = grid(network__brokers=BROKERS, selection=["static", "location"], horizon=[60.0, 90.0])
+    chart = named(sweep_figures(swept(tmp_path, points)), "explore")
+    lists = {param["bind"]["name"]: param["bind"]["options"] for param in chart.spec["params"] if "bind" in param}
+    axes_ = ["network.brokers", "selection", "horizon", "variant"]
+    assert lists["across"] == lists["up"] == axes_
+    assert lists["facet"] == ["none", *axes_]
+    assert lists["metric"] == lists["against"] == ["notification delay (ms)", "notification overhead (messages)"]
+    assert lists["network.brokers"] == ["all", "10", "32", "100", "316", "1,000"]
+    assert len(rows(chart)) == 20 * 3
+    means = swept(tmp_path, points).runs.query("point == 7 and variant == 'location'")[DELAY].mean()
+    (row,) = [row for row in rows(chart) if (row["point"], row["variant"]) == (7, "location")]
+    assert row["notification delay (ms)"] == pytest.approx(1e3 * means, rel=1e-4)
+    assert (row["network.brokers"], row["selection"], row["horizon"]) == ("32", "location", "1.5 min")
 
 
 def test_a_failed_run_is_not_drawn(two: Results) -> None:

@@ -1,0 +1,94 @@
+"""Topics by audience, rate and delay: a mark for each."""
+
+from __future__ import annotations
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from analysis.charts import CHART_ROWS, Figure, axis_title, by_colour, log_ticks, rounded, spec_of
+from analysis.comparison import variants_of
+from analysis.formatting import number, scale
+from analysis.tables import HOUR, runs_of
+from sim.experiments.results import Results
+
+_MARKS = 1000
+"""The most topics of a variant, those with most copies."""
+
+
+def topic_marks(results: Results, each: int = _MARKS) -> pd.DataFrame:
+    """The topics of each variant's first run: columns variant, topic (name), users, rate (publications per h), copies, delay.
+
+    The delay (s; NaN where hops were not traced) is the mean over traced pairs of publication and due broker, from when the
+    publication was first sent to its arrival.
+    """
+    frames = []
+    for variant in variants_of(results):
+        for run in runs_of(results, variant)[:1]:
+            if not results.has_table(run, "topics"):
+                continue
+            topics, series = results.table(run, "topics"), results.table(run, "timeseries")
+            measured = series[~series["warm_up"].astype(bool)]
+            hours = float((measured["end"] - measured["start"]).sum()) / HOUR
+            delay = topics["topic"].map(_delays(results, run))
+            rows = topics.assign(variant=variant, rate=topics["publications"] / hours, delay=delay.astype(np.float64))
+            frames.append(rows.nlargest(each, "copies").rename(columns={"topic": "number", "name": "topic"}))
+    columns = ["variant", "topic", "users", "rate", "copies", "delay"]
+    return pd.concat(frames, ignore_index=True)[columns] if frames else pd.DataFrame(columns=columns)
+
+
+def _delays(results: Results, run: str) -> pd.Series:
+    """The mean delay by topic, of traced publications."""
+    if not results.has_table(run, "trace"):
+        return pd.Series(dtype=np.float64)
+    hops = results.table(run, "trace")
+    if "topic" not in hops:
+        return pd.Series(dtype=np.float64)
+    due = hops[hops["due"].astype(bool)]
+    delay = due["received"] - due["publication"].map(hops.groupby("publication")["sent"].min())
+    means: pd.Series = delay.groupby(due["topic"]).mean()
+    return means
+
+
+def topic_scatter(results: Results) -> list[Figure]:
+    """Audience against rate, coloured by delay where that is known, or by variant."""
+    names = variants_of(results)
+    table = topic_marks(results, min(_MARKS, CHART_ROWS // len(names)))
+    table = table[(table["users"] > 0) & (table["rate"] > 0)]
+    if table.empty:
+        return []
+    known = table["delay"].notna().any()
+    factor, unit = scale("s", float(table["delay"].median())) if known else (1.0, "s")
+    shown = table.assign(rate=rounded(table["rate"]), delay=rounded(table["delay"] / factor))
+    colour = by_colour(names)
+    if known:
+        key = alt.Legend(title=["delay", f"({unit})"], orient="right", format=",.3~r")
+        colour = alt.Color("delay:Q", scale=alt.Scale(scheme="viridis", reverse=True), legend=key)
+    ticks = {name: log_ticks(shown[name].min(), shown[name].max()) for name in ("users", "rate")}
+    users, rate = (alt.Axis(format=",.3~r", values=ticks[name]) for name in ("users", "rate"))
+    log = alt.Scale(type="log", nice=False, padding=10)
+    chart = (
+        alt.Chart(shown)
+        .mark_circle(size=40, opacity=0.6)
+        .encode(
+            x=alt.X("users:Q", title="audience (users)", scale=log, axis=users),
+            y=alt.Y("rate:Q", title="publications per hour", scale=log, axis=rate),
+            color=colour,
+            tooltip=[
+                "variant:N",
+                "topic:N",
+                alt.Tooltip("users:Q", format=","),
+                alt.Tooltip("rate:Q", title="publications per hour", format=",.4~r"),
+                alt.Tooltip("copies:Q", title="copies to users", format=","),
+                alt.Tooltip("delay:Q", title=axis_title("delay", unit), format=",.4~r"),
+            ],
+        )
+        .add_params(alt.selection_interval(name="zoom", bind="scales", zoom="wheel![event.shiftKey]"))
+    )
+    most = table.nlargest(1, "copies").to_dict("records")[0]
+    caption = "Users at the end, publications after the warm-up, in the first replication; both axes are logarithmic."
+    caption += " Colours are mean delays of traced publications." if known else ""
+    described = f"{number(len(table))} topics by audience and rate; most copies: {most['topic']}, {number(most['users'])} users."
+    return [
+        Figure("topics", "topics", "audience and rate of topics", caption, described, {**spec_of(chart), "height": 320})
+    ]
