@@ -36,8 +36,9 @@ NAMES = (
     "offloading_quality",
     "pipelines",
     "spotify",
+    "calibration",
 )
-ASKED = {"chord", "million", "offloading_full", "offloading_quality", "pipelines", "spotify"}
+ASKED = {"calibration", "chord", "million", "offloading_full", "offloading_quality", "pipelines", "spotify"}
 """Benchmarks that take minutes, or need additional libraries: measured only if named."""
 
 

@@ -95,6 +95,8 @@ def calibrate(
     path = Path(out)
     if path.suffix != ".toml":
         raise InputError(f"{path}: a preset is a file that ends in .toml")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: no such folder '{path.parent}'")
     check_page(page)
     found = measure_broker(url, MeasuringOptions(pid, remote, seconds, messages), progress or silent)
     found.write(path)

@@ -89,6 +89,7 @@ def test_a_broker_that_ends_connections_in_the_middle(brokersim: Brokersim) -> N
         (("mqtt://127.0.0.1:99999",), "mqtt://127.0.0.1:99999: not the address of an MQTT broker"),
         (("mqtt://[::1]:1", "--pid", "999999999"), "--pid 999999999: no such process on this machine"),
         (("mqtt://127.0.0.1", "--out", "preset.json"), "preset.json: a preset is a file that ends in .toml"),
+        (("mqtt://127.0.0.1", "--out", "no/preset.toml"), "no/preset.toml: no such folder 'no'"),
         (("mqtt://127.0.0.1", "--page", "page.pdf"), "page.pdf: a page is a file that ends in .html"),
     ],
 )

@@ -1,0 +1,178 @@
+"""A calibrated Mosquitto beside its simulation, on workloads that it was not calibrated on: 3 minutes on an idle machine.
+
+Broker and client each have a core of their own. The preset and its page go to results/calibration.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+import sim
+from benchmarks.measure import Figure
+from sim.api.brokers import CalibratedPreset
+from sim.base.errors import InputError
+from sim.calibration.accounting import pinned, times_of_process
+from sim.calibration.load import LoadGenerator, LoadPlan
+from sim.calibration.mqtt import BrokerError, broker_address
+from sim.calibration.options import MeasuringOptions
+from sim.calibration.samples import busy_shares, clean_rate
+from sim.calibration.validate import AllowedDifferences, ValidatedScenario, validate_scenario
+from sim.workloads.format.workload import (
+    Interests,
+    Publications,
+    SubscriptionEvents,
+    Topics,
+    Users,
+    Workload,
+)
+
+FOLDER = Path("results") / "calibration"
+FAN_OUT = 15
+MIX = [(1, 100), (3, 2000), (4, 300), (7, 100), (12, 1000), (18, 200)]
+"""Subscribers and bytes of the topics of the mix."""
+RATE = 150.0
+"""Publications per second at low load."""
+SHARES = (0.3, 0.5, 0.7)
+"""Loads, as shares of the measured saturation."""
+_LOW, _HIGH = AllowedDifferences(), AllowedDifferences(median=0.25, p99=0.4)
+
+
+def figures() -> Iterator[Figure]:
+    """The fitted costs, and each quantity beside its simulation."""
+    if shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin") is None:
+        yield Figure("calibration", "not measured: mosquitto is not installed", "–", None)
+        return
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with _mosquitto() as (url, pid):
+        try:
+            found = sim.calibrate(url, FOLDER / "preset.toml", FOLDER / "calibration.html", pid=pid, progress=_say)
+        except BrokerError as error:
+            yield Figure("calibration", f"not measured: {error}", "–", None)
+            return
+        yield from _costs(found)
+        for name, topics in (("fan-out of 15", [(FAN_OUT, 100)]), ("mix", MIX)):
+            yield from _compared(f"{name}, {RATE:.0f}/s", url, pid, _world(topics, RATE, 20.0), _LOW)
+        rate, client = _saturation(url, pid)
+        predicted = 1 / found.measured.fit.busy(FAN_OUT, 100)
+        off = predicted / rate - 1
+        yield Figure(
+            "fan-out of 15, saturated",
+            f"{rate:,.0f}/s, simulated {predicted:,.0f}/s ({off:+.1%}); the client ran {client:.0%} of the time",
+            "± 20 %",
+            abs(off) <= 0.2,
+        )
+        for share in SHARES:
+            for name, topics in (("fan-out of 15", [(FAN_OUT, 100)]),):
+                world = _world(topics, share * rate, 3.0)
+                yield from _compared(f"{name}, {share:.0%} of saturation", url, pid, world, _HIGH)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+@contextmanager
+def _mosquitto() -> Iterator[tuple[str, int]]:
+    """A Mosquitto on the first core: its URL and its process."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    path = shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    with tempfile.TemporaryDirectory() as folder:
+        server = subprocess.Popen(
+            [str(path), "-p", str(port)], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        try:
+            os.sched_setaffinity(server.pid, {min(os.sched_getaffinity(0))})
+            time.sleep(1.0)
+            yield f"mqtt://127.0.0.1:{port}", server.pid
+        finally:
+            server.terminate()
+            server.wait(10)
+
+
+def _costs(found: CalibratedPreset) -> Iterator[Figure]:
+    for row in found.costs.itertuples(index=False):
+        digits = 5 if row.cost == "per_byte" else 2
+        low, value, high = (f"{1e6 * each:.{digits}f}" for each in (row.low, row.seconds, row.high))
+        yield Figure(row.cost, f"{value} µs [{low}, {high}]", "–", None)
+    for kind, residuals in found.steps.groupby("kind")["residual"]:
+        yield Figure(f"residuals, {kind}", f"{residuals.min():+.1%} to {residuals.max():+.1%}", "–", None)
+    yield Figure("clean samples", f"{found.measured.clean:.0%}", "–", None)
+    busiest = found.measured.busiest_client
+    yield Figure(
+        "client where it had most to do", f"ran {busiest.client:.0%}, the broker {busiest.broker:.0%}", "–", None
+    )
+
+
+def _compared(name: str, url: str, pid: int, world: Workload, allowed: AllowedDifferences) -> Iterator[Figure]:
+    service = {"kind": "deterministic", "preset": str(FOLDER / "preset.toml")}
+    scenario = sim.load_scenario(
+        {"network": {"brokers": 1, "geometry": {"kind": "star"}}, "brokers": {"service": service}}
+    )
+    options = MeasuringOptions(pid, seconds=60, messages=50_000_000)
+    try:
+        found: ValidatedScenario = validate_scenario(
+            url, scenario.base, world, (name, "base"), allowed, options, lambda line: None
+        )
+    except InputError as error:
+        yield Figure(name, f"not measured: {error}", "–", None)
+        return
+    for one in found.quantities:
+        if one.name != "p90 of delays":
+            measured, simulated = (
+                f"{1e6 * value:.0f} µs" if one.unit == "s" else f"{value:,.0f}"
+                for value in (one.measured, one.simulated)
+            )
+            yield Figure(
+                f"{name}: {one.name}",
+                f"{measured}, simulated {simulated} ({one.difference:+.1%}); {found.clean:.0%} clean",
+                f"± {one.allowed:.0%}",
+                one.agrees,
+            )
+
+
+def _world(topics: list[tuple[int, int]], rate: float, seconds: float) -> Workload:
+    """Publications on topics with so many subscribers and bytes, equally often, as a Poisson process."""
+    random = np.random.default_rng(7)
+    count = int(rate * seconds)
+    time_ = np.sort(random.uniform(0, seconds, count))
+    topic = random.integers(len(topics), size=count).astype(np.int32)
+    size = np.array([size for _, size in topics], np.int32)[topic]
+    users = max(fan_out for fan_out, _ in topics)
+    wanted = [[one for one, (fan_out, _) in enumerate(topics) if user < fan_out] for user in range(users)]
+    indptr = np.cumsum([0, *map(len, wanted)])
+    names = pa.array([f"t{one}" for one in range(len(topics))])
+    return Workload(
+        "benchmark",
+        seconds,
+        Topics.without_places(names, "topic", np.ones(len(topics))),
+        Users.without_places(pa.array([f"u{user}" for user in range(users)])),
+        Interests(indptr, np.array([one for row in wanted for one in row], np.int32)),
+        SubscriptionEvents.none(),
+        Publications(time_, topic, np.full(count, -1, np.int32), size),
+    )
+
+
+def _saturation(url: str, pid: int) -> tuple[float, float]:
+    """Publications per second at saturation with the fan-out of 15, and the share of time that the client ran."""
+    times = times_of_process(pid)
+    try:
+        with pinned(pid), LoadGenerator(broker_address(url, remote=False), times) as load:
+            load.connect(1, [[0]] * FAN_OUT, 1)
+            ones = np.ones(1_000_000, np.int64)
+            record = load.run(LoadPlan(0 * ones, 100 * ones, FAN_OUT * ones, 0 * ones, window=64, seconds=3.0))
+    finally:
+        times.close()
+    return clean_rate(record)[0] or len(record.sent) / 3.0, busy_shares(record)[1]
