@@ -77,6 +77,12 @@ class SparkOptions:
     )
     driver_memory: str = declared("SIZE", "Memory of the Spark driver.", "1g")
     executor_memory: str | None = declared("SIZE", "Memory of each Spark executor of a cluster. [1g]", None)
+    work: str | None = declared(
+        "URL",
+        "A folder of a store, such as s3://bucket/folder, in which the machines of a cluster exchange what they find; where they "
+        "share no storage. [beside the workload]",
+        None,
+    )
     conf: list[str] | None = declared(
         "KEY=VALUE",
         "A setting of Spark, such as spark.ui.enabled=true for its pages, or spark.eventLog.enabled=true and "

@@ -21,10 +21,10 @@ from sim.workloads.traces.follow_pipeline import FollowOptions
 from sim.workloads.traces.follow_pipeline import prepare_follows as follows_prepared
 from sim.workloads.traces.follow_tables import PRESETS, Trace, free_trace, preset_trace
 from sim.workloads.traces.layouts import LAYOUTS, PLACE_LAYOUTS, PLAIN, Layout, encoded, guess_layout, lay_over
+from sim.workloads.traces.output_room import check_room
 from sim.workloads.traces.pipeline import prepare_checkins as checkins_prepared
 from sim.workloads.traces.sources import Inputs, find_groups, find_sources
 from sim.workloads.traces.user_filters import UserFilters
-from sim.workloads.traces.workshop import check_room
 
 Paths = str | Path | Sequence[str | Path]
 """One or several files, or patterns of files."""
@@ -104,9 +104,8 @@ def prepare_checkins(
     located = _places(_paths(places), places_columns, fields)
     check_layouts(fields, located and located[1])
     filters = UserFilters(sample, consistent, min_visits)
-    chosen = CheckinOptions(
-        span.micros(fields.time_zone), size, cell, box, filters, friends, seed, publications, append=append
-    )
+    used = (span.micros(fields.time_zone), size, cell, box, filters, friends, seed, publications)
+    chosen = CheckinOptions(*used, append=append, work=spark.work)
     with spark.started(sources, [fields, *(located or ())[1:]], not progress) as (session, more):
         return checkins_prepared(
             session, [source.path for source in sources], folder, fields, chosen, places=located, **more
@@ -171,7 +170,9 @@ def prepare_events(
     fields.require("events", needed_fields(fields))
     words = action_words(actions)
     grammar = filters or default_filters(fields)
-    chosen = EventOptions(span.micros(fields.time_zone), size, words, sessions == "persistent", grammar, append=append)
+    chosen = EventOptions(
+        span.micros(fields.time_zone), size, words, sessions == "persistent", grammar, append=append, work=spark.work
+    )
     with spark.started(sources, [fields], not progress) as (session, more):
         return events_prepared(session, [source.path for source in sources], folder, fields, chosen, **more)
 
@@ -244,7 +245,7 @@ def prepare_follows(
         trace = _preset(format, None if folder is None else Path(folder), tables, layout, spread)
     else:
         trace = _free(format, tables, layout, spread)
-    chosen = FollowOptions(span.micros(trace.time_zone), size, seconds, sample, seed, append=append)
+    chosen = FollowOptions(span.micros(trace.time_zone), size, seconds, sample, seed, append=append, work=spark.work)
     sources = [source for group in find_groups([inputs for _, inputs in trace.tables]) for source in group]
     with spark.started(sources, [table.layout for table, _ in trace.tables], not progress) as (session, more):
         return follows_prepared(session, trace, Path(out), chosen, **more)
@@ -254,7 +255,7 @@ def _paths(files: Paths | None) -> list[str]:
     return [str(files)] if isinstance(files, str | Path) else [str(file) for file in files or ()]
 
 
-def _places(files: list[str], columns: str | None, checkins: Layout) -> tuple[list[Path], Layout] | None:
+def _places(files: list[str], columns: str | None, checkins: Layout) -> tuple[Inputs, Layout] | None:
     """The files of places and their layout: that of the preset, otherwise the check-ins' layout with other columns."""
     if not files:
         if columns is not None:

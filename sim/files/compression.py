@@ -9,10 +9,11 @@ import lzma
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 # Any: files of several modules, of which only reading is asked.
 from typing import Any, BinaryIO
+
+from sim.files.readable import ReadableFile
 
 COMPRESSIONS = "plain, gzip, bzip2, xz or zstd"
 ENDINGS = (".gz", ".bz2", ".xz", ".zst")  # usual endings of compressed files
@@ -38,7 +39,7 @@ class Damaged(Exception):
         self.codec, self.reason = codec, reason
 
 
-def codec_of(path: Path) -> str | None:
+def codec_of(path: ReadableFile) -> str | None:
     """How a file is compressed, regardless of its name; None where it is not."""
     with path.open("rb") as file:
         return _codec(file.read(_SIGN_BYTES))
@@ -53,7 +54,7 @@ def pieces(file: BinaryIO, size: int = _PIECE_BYTES) -> Iterator[bytes]:
         yield piece
 
 
-def first_bytes(path: Path, count: int) -> bytes:
+def first_bytes(path: ReadableFile, count: int) -> bytes:
     """The first `count` bytes of a file's content, unpacked; fewer where it has fewer. Raises Damaged."""
     with path.open("rb") as file:
         start = b""
@@ -64,7 +65,7 @@ def first_bytes(path: Path, count: int) -> bytes:
         return start[:count]
 
 
-def archive(path: Path) -> str | None:
+def archive(path: ReadableFile) -> str | None:
     """The kind of archive that a file is; None where it is not an archive. Raises Damaged."""
     start = first_bytes(path, _TAR_BYTES)
     if _TAR.match(start):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +64,14 @@ class Directory:
             while piece := file.read(_AT_ONCE):
                 found.update(piece)
         return found.hexdigest()
+
+    def fetch(self, names: Iterable[str], folder: Path) -> None:
+        """Copy files to a folder of this machine."""
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            with self.input(name) as file, (folder / name).open("wb") as copy:
+                while piece := file.read(_AT_ONCE):
+                    copy.write(piece)
 
     def remove(self, name: str) -> None:
         """Remove a file."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
+
+from sim.files.readable import ReadableFile
 
 
-def sha256(path: Path) -> str:
+def sha256(path: ReadableFile) -> str:
     """The sum of a file. Raises OSError where it cannot be read."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def sha256_of(data: str | bytes | memoryview) -> str:

@@ -18,9 +18,10 @@ import pyarrow as pa
 import pytest
 
 from sim.base.errors import WorkloadError
+from sim.files.directories import on_disk
+from sim.workloads.traces.output_room import check_room, folder_beside
 from sim.workloads.traces.sources import Source, find_sources, link_sources, readable
 from sim.workloads.traces.spark_tasks import unseen
-from sim.workloads.traces.workshop import check_room, folder_beside
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -145,22 +146,21 @@ def test_a_folder_stands_for_its_part_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["s3a://bucket/rows", "hdfs://host/rows", "https://host/a.csv", "jdbc:mysql:x", "file://host/a"]
+    "url", ["webhdfs://host/rows", "kafka://host/topic", "https://host/a.csv", "jdbc:mysql:x", "file://host/a"]
 )
 def test_a_place_that_is_no_file_is_told_with_what_to_do(url: str) -> None:
     with pytest.raises(WorkloadError) as raised:
         find_sources([url])
-    assert str(raised.value).startswith(f"{url}: only files are read, by paths or file:///… that all machines see")
+    assert str(raised.value).startswith(f"{url}: only files are read, by paths or URLs of s3, s3a, gs, hdfs or file")
 
 
 def test_a_machine_that_does_not_see_the_files_is_named(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "seen.tsv").write_text("x\n")
-    known = {str(tmp_path / "seen.tsv"): 2}
-    assert unseen(spark, known, tmp_path) is None
-    assert (
-        unseen(spark, known | {"/elsewhere.tsv": 7}, tmp_path) == f"{socket.gethostname()} does not see /elsewhere.tsv"
-    )
-    assert "does not see" in str(unseen(spark, dict.fromkeys(known, 3), tmp_path))
+    known, folder = {tmp_path / "seen.tsv": 2}, on_disk(tmp_path)
+    assert unseen(spark, known, folder) is None
+    elsewhere = Path("/elsewhere.tsv")
+    assert unseen(spark, known | {elsewhere: 7}, folder) == f"{socket.gethostname()} does not see {elsewhere}"
+    assert "does not see" in str(unseen(spark, dict.fromkeys(known, 3), folder))
 
 
 @pytest.mark.parametrize("codec", PACKED)

@@ -56,7 +56,7 @@ def prepare_events(
             f"--append: has no effect with --format {layout.name}, which is read as a whole; name all its files"
         )
     appending = options.appending("events", {"layout": layout.parameters()}, (True,))
-    with open_workshop(spark, [inputs], out, layout.time_zone, partitions, progress, appending) as shop:
+    with open_workshop(spark, [inputs], out, layout.time_zone, partitions, progress, appending, options.work) as shop:
         shelf = shop.judge(_table(layout, options), "events")
         progress("following sessions", "")
         log, row, seen = stages.load_events(shelf, layout)

@@ -61,7 +61,7 @@ def prepare_follows(
     tables = [table for table, _ in trace.tables]
     groups = [*(inputs for _, inputs in trace.tables), trace.labels[1] if trace.labels else ()]
     appending = options.appending("follows", trace.parameters(), (True,) * len(groups))
-    with open_workshop(spark, groups, out, trace.time_zone, partitions, progress, appending) as shop:
+    with open_workshop(spark, groups, out, trace.time_zone, partitions, progress, appending, options.work) as shop:
         shelves = [_judged(shop, table, options, streams) for table in tables]
         labels: dict[str, dict[str, str]] = {}
         if trace.labels:

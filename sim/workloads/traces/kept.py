@@ -63,7 +63,8 @@ def made_with(kind: str, layouts: Raw, options: Raw) -> Raw:
     from importlib.metadata import version
 
     said: Raw = json.loads(json.dumps({"version": version("brokersim"), "kind": kind, **layouts, **options}))
-    said.pop("append", None)
+    for option in ("append", "work"):  # which determine nothing of it
+        said.pop(option, None)
     return said
 
 

@@ -7,12 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
-from pathlib import Path
 from typing import Literal
 from zoneinfo import ZoneInfo, available_timezones
 
 from sim.base.errors import WorkloadError, nearest, suggestion
 from sim.base.naming import Raw
+from sim.files.readable import ReadableFile
 from sim.workloads.traces.sources import is_parquet
 
 Kind = Literal["text", "jsonl", "parquet", "log"]
@@ -191,7 +191,7 @@ def lay_over(
     return replace(layout, **changes)
 
 
-def guess_layout(path: Path) -> Layout:
+def guess_layout(path: ReadableFile) -> Layout:
     """The layout of `PLAIN` detected for a file: Parquet by its first bytes, others by the ending of its name."""
     if is_parquet(path):
         return PARQUET

@@ -57,7 +57,7 @@ def read_log(
         writer = PieceWriter(folder, Piece(number, 0))
         without = Counter[str]()
         batch = list[tuple[int, str, LogEvent | None, bool]]()
-        for line, raw, made in _lines(reader, Range(number, str(source.path), 0, None), encoding):
+        for line, raw, made in _lines(reader, Range(number, source.path, 0, None), encoding):
             if isinstance(made, str) and made != FOREIGN:
                 without[made] += 1
                 continue

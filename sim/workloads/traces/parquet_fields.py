@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 # Any: PyArrow has no types for its arrays and files.
 from typing import Any
@@ -19,6 +18,8 @@ from numpy.typing import NDArray
 from sim.files.columns import flags, masked, valid, values_of
 from sim.files.compression import codec_of
 from sim.files.parquet import arrow, repeated, strings
+from sim.files.readable import ReadableFile
+from sim.files.stores import opened
 from sim.workloads.traces.fields import Fields
 from sim.workloads.traces.json_fields import java_number
 from sim.workloads.traces.layouts import Layout
@@ -46,11 +47,11 @@ class JsonRows:
         return str(self.raw[line].as_py())
 
 
-def beyond_parquet(path: Path, layout: Layout) -> str | None:
+def beyond_parquet(path: ReadableFile, layout: Layout) -> str | None:
     """What in a file only Spark can read; None where kernels can read all of it."""
     if codec_of(path) is not None:
         return "compressed Parquet is not read by Arrow kernels"
-    for column in pq.read_schema(path):
+    for column in pq.read_schema(opened(path)):
         type = column.type
         known = _texts_of(type) is not None or pa.types.is_boolean(type)
         if not known or (getattr(type, "tz", None) is not None and layout.time_zone != "UTC"):
@@ -58,9 +59,9 @@ def beyond_parquet(path: Path, layout: Layout) -> str | None:
     return None
 
 
-def parquet_rows(path: str, groups: tuple[int, ...], used: Mapping[str, str]) -> Iterator[Fields]:
+def parquet_rows(path: ReadableFile, groups: tuple[int, ...], used: Mapping[str, str]) -> Iterator[Fields]:
     """Some row groups of a file, some thousand rows at a time; `used` are the columns that are wanted, by the pipeline's names."""
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(opened(path)) as file:
         for batch in file.iter_batches(_ROWS, row_groups=list(groups)):
             columns = {name: _column(batch[name]) for name in batch.schema.names}
             raw = JsonRows(_objects(columns))

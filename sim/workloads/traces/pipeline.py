@@ -59,7 +59,7 @@ def prepare_checkins(
     groups = [inputs, places[0] if places else ()]
     layouts = {"layout": layout.parameters(), "places": places and places[1].parameters()}
     appending = options.appending("checkins", layouts, (True, False))
-    with open_workshop(spark, groups, out, layout.time_zone, partitions, progress, appending) as shop:
+    with open_workshop(spark, groups, out, layout.time_zone, partitions, progress, appending, options.work) as shop:
         shelf = shop.judge(_table(shop, layout, places and places[1], options), "check-ins")
         box = options.box
         generator = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
@@ -15,6 +14,8 @@ from numpy.typing import NDArray
 
 from sim.files.columns import places
 from sim.files.compression import codec_of, pieces
+from sim.files.readable import ReadableFile
+from sim.files.stores import opened
 from sim.workloads.traces.sources import Source
 
 RANGE_BYTES = 64 << 20
@@ -33,7 +34,7 @@ class Range:
     """
 
     source: int
-    path: str
+    path: ReadableFile
     start: int
     stop: int | None
     names: tuple[str, ...] = ()
@@ -41,7 +42,7 @@ class Range:
 
     def chunks(self) -> Iterator[bytes]:
         """Yield its content in whole lines. Raises Damaged where the file cannot be unpacked."""
-        with Path(self.path).open("rb") as file:
+        with self.path.open("rb") as file:
             left = list[bytes]()
             for piece in pieces(file, CHUNK_BYTES) if self.stop is None else _between(file, self.start, self.stop):
                 end = piece.rfind(b"\n") + 1
@@ -78,10 +79,10 @@ def cut_files(
     ranges = list[Range]()
     for number, source, fields in zip(count(first), sources, names, strict=False):
         if codec_of(source.path) is not None:
-            ranges.append(Range(number, str(source.path), 0, None, fields))
+            ranges.append(Range(number, source.path, 0, None, fields))
             continue
         for start in range(0, source.bytes, size):
-            ranges.append(Range(number, str(source.path), start, min(start + size, source.bytes), fields))
+            ranges.append(Range(number, source.path, start, min(start + size, source.bytes), fields))
     return ranges
 
 
@@ -106,17 +107,17 @@ def cut_parquet(sources: Sequence[Source], first: int) -> list[Range]:
     """Ranges of files of Parquet, which are numbered from `first` on: row groups up to `RANGE_BYTES`."""
     ranges = list[Range]()
     for number, source in enumerate(sources, first):
-        metadata = pq.read_metadata(source.path)
+        metadata = pq.read_metadata(opened(source.path))
         groups, size, row, start = list[int](), 0, 0, 0
         for group in range(metadata.num_row_groups):
             found = metadata.row_group(group)
             if groups and size + found.total_byte_size > RANGE_BYTES:
-                ranges.append(Range(number, str(source.path), start, row, groups=tuple(groups)))
+                ranges.append(Range(number, source.path, start, row, groups=tuple(groups)))
                 groups, size, start = [], 0, row
             groups.append(group)
             size += found.total_byte_size
             row += found.num_rows
-        ranges.append(Range(number, str(source.path), start, row, groups=tuple(groups)))
+        ranges.append(Range(number, source.path, start, row, groups=tuple(groups)))
     return ranges
 
 

@@ -15,6 +15,8 @@ import pyarrow.parquet as pq
 
 from sim.base.errors import WorkloadError, suggestion
 from sim.files.compression import Damaged, first_bytes
+from sim.files.readable import ReadableFile
+from sim.files.stores import opened
 from sim.spark import F, T, sql
 from sim.workloads.traces.fields import field_pattern, unquoted
 from sim.workloads.traces.layouts import Layout, name_keys
@@ -72,7 +74,7 @@ def read_rows(spark: sql.SparkSession, folder: Path, layout: Layout, used: Seque
     return reduce(lambda one, other: one.unionByName(other), frames)
 
 
-def _shape(path: Path, file: Path, layout: Layout, fields: Sequence[str]) -> Any:
+def _shape(path: ReadableFile, file: ReadableFile, layout: Layout, fields: Sequence[str]) -> Any:
     """What files have in common that are read together: nothing, the names in their headers, or their schema.
 
     `file` is what people call the one at `path`.
@@ -82,7 +84,7 @@ def _shape(path: Path, file: Path, layout: Layout, fields: Sequence[str]) -> Any
         raise WorkloadError(f"{file}: a Parquet file; give --format parquet")
     if layout.kind == "parquet":
         try:
-            schema = pq.read_schema(path)
+            schema = pq.read_schema(opened(path))
         except (pa.ArrowException, OSError) as error:
             found = f"damaged Parquet file ({error})" if parquet else "not a Parquet file, as --format parquet requires"
             raise WorkloadError(f"{file}: {found}") from None
@@ -96,13 +98,13 @@ def _shape(path: Path, file: Path, layout: Layout, fields: Sequence[str]) -> Any
     return None
 
 
-def names_in(path: Path, layout: Layout, used: Sequence[str]) -> tuple[str, ...]:
+def names_in(path: ReadableFile, layout: Layout, used: Sequence[str]) -> tuple[str, ...]:
     """The names of the fields in the lines of a file. Raises WorkloadError where it lacks one, or is of another kind."""
     found = _shape(path, path, layout, [field for field in used if field in layout.columns])
     return tuple(layout.columns) if found is None else found
 
 
-def _check_columns(file: Path, layout: Layout, fields: Sequence[str], names: Sequence[str]) -> None:
+def _check_columns(file: ReadableFile, layout: Layout, fields: Sequence[str], names: Sequence[str]) -> None:
     assert isinstance(layout.columns, Mapping)
     for field in fields:
         column = layout.columns[field]
@@ -113,7 +115,7 @@ def _check_columns(file: Path, layout: Layout, fields: Sequence[str], names: Seq
             raise WorkloadError(f"{file}: two columns '{column}', one of them for {field}")
 
 
-def _header(path: Path, file: Path, layout: Layout) -> tuple[str, ...]:
+def _header(path: ReadableFile, file: ReadableFile, layout: Layout) -> tuple[str, ...]:
     try:
         line = (
             first_bytes(path, 1 << 20)
@@ -291,7 +293,7 @@ def _text_of(value: sql.Column, type: pa.DataType) -> sql.Column:
     return F.when(F.is_valid_utf8(text), text)
 
 
-def _check_types(file: Path, layout: Layout, fields: Sequence[str], schema: pa.Schema) -> None:
+def _check_types(file: ReadableFile, layout: Layout, fields: Sequence[str], schema: pa.Schema) -> None:
     assert isinstance(layout.columns, Mapping)
     for field in fields:
         column = layout.columns[field]

@@ -7,12 +7,15 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from sim.base.errors import WorkloadError, nearest
 from sim.files.compression import COMPRESSIONS, Damaged, archive, codec_of, first_bytes, pieces
 from sim.files.hashing import sha256
+from sim.files.readable import ReadableFile
+from sim.files.stores import STORES, StoreFile, files_in_store, is_store
 
 Inputs = Sequence[str | os.PathLike[str]]
 """Files, folders and patterns."""
@@ -25,7 +28,7 @@ _UNPACKED = "-unpacked"
 class Source:
     """One input file; `name` is its name in manifest and quarantine, the same on every machine."""
 
-    path: Path
+    path: ReadableFile
     name: str
     sha256: str
     bytes: int
@@ -54,9 +57,7 @@ def find_sources(inputs: Inputs) -> list[Source]:
 
 def find_groups(groups: Sequence[Inputs]) -> list[list[Source]]:
     """`find_sources` of several groups of inputs, whose files are read once and named so that all names differ."""
-    found = [
-        list(dict.fromkeys(path.resolve() for text in inputs for path in _expand(os.fspath(text)))) for inputs in groups
-    ]
+    found = [list(dict.fromkeys(path for text in inputs for path in _expand(os.fspath(text)))) for inputs in groups]
     paths = list(dict.fromkeys(path for group in found for path in group))
     if not paths:
         raise WorkloadError("no input file is named")
@@ -66,15 +67,21 @@ def find_groups(groups: Sequence[Inputs]) -> list[list[Source]]:
 
 def named_apart(groups: Sequence[Sequence[Source]]) -> list[list[Source]]:
     """The same files with names that all differ: their own or, if they do not, those below a folder that has all of them."""
-    paths = list(dict.fromkeys(source.path for group in groups for source in group))
+    paths = {source.path: PurePosixPath("/", str(source.path)) for group in groups for source in group}
     names = {path: path.name for path in paths}
     if len(set(names.values())) < len(names):
-        root = os.path.commonpath([path.parent for path in paths])
-        names = {path: Path(os.path.relpath(path, root)).as_posix() for path in paths}
+        root = os.path.commonpath([place.parent for place in paths.values()])
+        names = {path: PurePosixPath(os.path.relpath(place, root)).as_posix() for path, place in paths.items()}
     return [[replace(source, name=names[source.path]) for source in group] for group in groups]
 
 
-def _expand(text: str) -> list[Path]:
+def _expand(text: str) -> Sequence[ReadableFile]:
+    if is_store(text):
+        return files_in_store(text)
+    return [path.resolve() for path in _local_files(text)]
+
+
+def _local_files(text: str) -> list[Path]:
     path = Path(text)
     if (url := re.match(r"([A-Za-z][A-Za-z0-9+.-]+):(//)?", text)) and not path.exists():
         path = _local(text, url[1].lower(), bool(url[2]))
@@ -104,7 +111,8 @@ def _local(url: str, scheme: str, slashes: bool) -> Path:
             return Path(unquote(found.path))
     if slashes or scheme in ("jdbc", "file"):
         raise WorkloadError(
-            f"{url}: only files are read, by paths or file:///… that all machines see; export or copy it to such a folder first"
+            f"{url}: only files are read, by paths or URLs of {', '.join(STORES)} or file that all machines see; "
+            "export or copy it there first"
         )
     return Path(url)
 
@@ -123,11 +131,12 @@ def _parts(folder: Path) -> list[Path]:
     return found
 
 
-def _source(path: Path) -> Source:
+def _source(path: ReadableFile) -> Source:
     try:
-        digest, size = sha256(path), path.stat().st_size
+        size, changed = (path.size, path.changed) if isinstance(path, StoreFile) else _size(path)
+        digest = _sum(path, size, changed)
     except OSError as error:
-        raise WorkloadError(f"{path}: cannot be read ({error.strerror})") from error
+        raise WorkloadError(f"{path}: cannot be read ({error.strerror or error})") from error
     if size == 0:
         raise WorkloadError(f"{path}: the file is empty")
     try:
@@ -139,7 +148,18 @@ def _source(path: Path) -> Source:
     return Source(path, path.name, digest, size)
 
 
-def is_parquet(path: Path) -> bool:
+def _size(path: ReadableFile) -> tuple[int, int]:
+    found = Path(str(path)).stat()
+    return found.st_size, found.st_mtime_ns
+
+
+@lru_cache
+def _sum(path: ReadableFile, size: int, changed: int) -> str:
+    """The SHA-256 of a file of this size, changed at that time: a command looks at its files before it starts Spark, and after."""
+    return sha256(path)
+
+
+def is_parquet(path: ReadableFile) -> bool:
     """Whether a file, unpacked where it is compressed, begins as Parquet does; a damaged one does not."""
     try:
         return first_bytes(path, len(_PARQUET)) == _PARQUET
@@ -150,10 +170,14 @@ def is_parquet(path: Path) -> bool:
 def link_sources(sources: Sequence[Source], folder: Path, first: int = 0) -> None:
     """Fill `folder` with links that Spark reads whatever the files' names hold: the number of the source, `.gz` by content.
 
-    Sources are numbered from `first` on. What Spark does not unpack is unpacked by `readable`.
+    Sources are numbered from `first` on. What Spark does not unpack is unpacked by `readable`. Raises WorkloadError for one in a store.
     """
     folder.mkdir()
     for number, source in enumerate(sources, first):
+        if not isinstance(source.path, Path):
+            raise WorkloadError(
+                f"{source.path}: what Arrow kernels do not read must be in a folder, not in a store; copy it to one"
+            )
         ending = "gz" if codec_of(source.path) == "gzip" else "txt"
         (folder / f"{number:06d}.{ending}").symlink_to(source.path)
 

@@ -11,7 +11,6 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from pathlib import Path
 
 # Any: tasks tell values of many types.
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,6 +22,7 @@ import sim
 from sim.files.columns import valid
 from sim.files.directories import Directory
 from sim.files.parquet import arrow
+from sim.files.readable import ReadableFile
 from sim.spark import sql
 from sim.workloads.traces.shelves import Piece, PieceWriter
 
@@ -80,22 +80,34 @@ def file_in_tasks(
     return sorted(pieces, key=lambda piece: (piece.source, piece.start))
 
 
-def unseen(spark: sql.SparkSession, files: Mapping[str, int], folder: Path) -> str | None:
+def unseen(spark: sql.SparkSession, files: Mapping[ReadableFile, int], folder: Directory) -> str | None:
     """What a machine of the cluster does not see of these files, by their sizes (bytes), or of a folder; None if all see it all."""
-    token = folder / "seen"
-    token.write_text("by the command\n")
+    with folder.output("seen") as token:
+        token.write(b"by the command\n")
 
-    def look(_: int) -> list[str]:
-        paths = [Path(path) for path in files]
-        missing = [str(path) for path in paths if not path.exists() or path.stat().st_size != files[str(path)]]
-        if not (token.exists() and os.access(folder, os.W_OK)):
-            missing.append(str(folder.parent))
+    def look(number: int) -> list[str]:
+        missing = [str(path) for path, size in files.items() if not _has_size(path, size)]
+        try:
+            if not folder.has("seen"):
+                missing.append(folder.path)
+            with folder.output(f"seen-{number}") as token:
+                token.write(b"by a machine\n")
+        except OSError:
+            missing.append(folder.path)
         return [f"{socket.gethostname()} does not see {path}" for path in missing[:1]]
 
     tasks = 2 * spark.sparkContext.defaultParallelism
     with _shipped():
         found = spark.sparkContext.parallelize(range(tasks), tasks).flatMap(look).collect()
     return min(found, default=None)
+
+
+def _has_size(path: ReadableFile, size: int) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.seek(0, os.SEEK_END) == size
+    except OSError:
+        return False
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import time
 from collections import Counter
@@ -19,9 +17,9 @@ from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
 from sim.base.naming import Raw
-from sim.base.private import claimed_folder
 from sim.files.compression import Damaged
 from sim.files.directories import Directory, on_disk
+from sim.files.stores import is_store, temporary_in
 from sim.spark import cause, sql
 from sim.workloads.format.folder import KEPT_ROWS, write_workload
 from sim.workloads.format.workload import Workload
@@ -29,6 +27,7 @@ from sim.workloads.traces.judging import RangeJudge, Rules, beyond_kernels
 from sim.workloads.traces.kept import Appending, join_groups, made_with, read_kept, write_kept
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.log_rows import read_log
+from sim.workloads.traces.output_room import check_room, folder_beside
 from sim.workloads.traces.parquet_fields import beyond_parquet
 from sim.workloads.traces.quarantine import account, check_form, describe_reasons, dropped_before, quarantined
 from sim.workloads.traces.ranges import cut_files, cut_parquet
@@ -51,12 +50,14 @@ TraceProgress = Callable[[str, str], None]
 class TraceOptions:
     """Which part of a trace is used, and how: rows of a `window`, publications of `size` bytes if the trace has no sizes.
 
-    With `append`, rows are kept in the workload's folder, and join those that are kept there already.
+    With `append`, rows are kept in the workload's folder, and join those that are kept there already. `work` is the URL of a folder
+    in a store for what tasks exchange, instead of one beside the workload.
     """
 
     window: Window = (None, None)
     size: int = 100
     append: bool = field(default=False, kw_only=True)
+    work: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         """Raises WorkloadError where an option is out of its limits."""
@@ -108,7 +109,7 @@ class Workshop:
     Without a Spark session it works in this process alone. The rows that it has judged so far are on `shelves`, all that it has read on
     `read_shelves`, by group. `reasons` counts them by the reason why they are not used, None for those that are, `left_out` the lines
     of logs that are no rows. `dropped` has the numbers of rows with a reason that they got late.
-    When `appending`, the groups begin with the files whose rows are kept.
+    When `appending`, the groups begin with the files whose rows are kept. Tasks exchange files in a folder of a `store`, if any.
     """
 
     spark: sql.SparkSession | None
@@ -119,6 +120,7 @@ class Workshop:
     time_zone: str = "UTC"
     partitions: int | None = None
     appending: Appending | None = None
+    store: Directory | None = None
     shelves: list[Shelf] = field(default_factory=list)
     read_shelves: dict[int, Shelf] = field(default_factory=dict)
     reasons: Counter[str | None] = field(default_factory=Counter)
@@ -128,7 +130,7 @@ class Workshop:
     @cached_property
     def work(self) -> Directory:
         """Where tasks keep what they exchange."""
-        return on_disk(self.folder)
+        return on_disk(self.folder) if self.store is None else self.store
 
     @cached_property
     def tables(self) -> Directory:
@@ -280,6 +282,8 @@ class Workshop:
             quarantine = quarantined(self.shelves, dropped_before(self.dropped), names)
             write_workload(workload, self.folder / "workload", quarantine)
         else:
+            if self.store is not None:
+                self.tables.fetch(parts, self.folder / "workload")
             write_workload(workload, self.folder / "workload", parts=parts)
         if self.appending:
             growing = self.appending.growing
@@ -303,67 +307,47 @@ def open_workshop(
     partitions: int | None,
     progress: TraceProgress,
     appending: Appending | None = None,
+    work: str | None = None,
 ) -> Iterator[Workshop]:
     """A workshop for groups of inputs (`find_groups`), whose times without a zone are in one and the same.
 
-    Without a Spark session it works in this process. When `appending`, the rows that are kept in `out` are there too.
+    Without a Spark session it works in this process. When `appending`, the rows that are kept in `out` are there too. Tasks exchange
+    files beside `out`, or in a folder of a store, `work`.
 
     Removes leftovers of killed processes. Raises WorkloadError where an input is missing, empty or damaged, `out` contains
     something else, or a machine of the cluster does not see them.
     """
+    if work is not None and not is_store(work):
+        raise WorkloadError(
+            f"--work '{work}': expected a URL such as s3://bucket/folder; without it, work is done beside --out"
+        )
+    if work is not None and appending is not None:
+        raise WorkloadError("--append: keeps rows beside the workload, so --work cannot be a store")
     out = out.resolve()
     check_room(out)
     found = joined = find_groups(groups)
     if appending is not None:
         appending = replace(appending, kept=read_kept(out, appending.made))
         joined = join_groups(appending, found)
-    with folder_beside(out) as folder, _blaming(spark, [source for group in found for source in group]):
+    with (
+        folder_beside(out) as folder,
+        _blaming(spark, [source for group in found for source in group]),
+        ExitStack() as stack,
+    ):
+        store = None if work is None else stack.enter_context(temporary_in(work))
         if spark is not None and not str(spark.sparkContext.master).startswith("local"):
-            files = {str(source.path): source.bytes for group in found for source in group}
-            if (missing := unseen(spark, files, folder)) is not None:
+            files = {source.path: source.bytes for group in found for source in group}
+            if (missing := unseen(spark, files, store or on_disk(folder))) is not None:
                 raise WorkloadError(
-                    f"{missing}: all machines of a cluster read the files and write beside the workload, so both are to be on storage "
-                    "that they share, at the same paths"
+                    f"{missing}: all machines of a cluster read the files and write what they find, so files are to be in a store or "
+                    "on storage that all share, at the same paths, and so is the workload, unless --work names a store"
                 )
-        yield Workshop(spark, folder, out, joined, progress, time_zone, partitions, appending)
+        yield Workshop(spark, folder, out, joined, progress, time_zone, partitions, appending, store)
 
 
 def _size_of(sources: Sequence[Source]) -> str:
     """The size of files as text, for progress."""
     return f"{sum(source.bytes for source in sources) / 2**20:.1f} MiB"
-
-
-def check_room(out: Path) -> None:
-    """Raise WorkloadError unless `out` is free, an empty folder, or a workload and nothing else."""
-    if not os.path.exists(out):  # nor can it, with a name that is too long: `folder_beside` says so
-        return
-    if not out.is_dir():
-        raise WorkloadError(f"{out}: is a file; give a new folder")
-    try:
-        files = json.loads((out / "manifest.json").read_bytes())["files"]
-        own = {Path(name).parts[0] for name in files} | {"manifest.json", KEPT_ROWS}
-    except (OSError, ValueError, TypeError, KeyError):
-        own = set()
-    other = sorted({entry.name for entry in out.iterdir()} - own)
-    if other:
-        raise WorkloadError(
-            f"{out}: contains '{other[0]}', which is not part of a workload; give an empty or new folder"
-        )
-
-
-@contextmanager
-def folder_beside(out: Path) -> Iterator[Path]:
-    """A folder beside `out`, so that a rename can move what is made there, and so that a cluster's workers see it too.
-
-    Leftovers of killed processes for `out` are removed.
-    """
-    with ExitStack() as stack:
-        try:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            folder = stack.enter_context(claimed_folder(out.parent, f".{out.name}.", ".unfinished"))
-        except OSError as error:
-            raise WorkloadError(f"{out}: cannot be written ({error.strerror})") from None
-        yield folder
 
 
 @contextmanager
