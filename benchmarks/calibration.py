@@ -103,12 +103,13 @@ def _mosquitto() -> Iterator[tuple[str, int]]:
 
 
 def _costs(found: CalibratedPreset) -> Iterator[Figure]:
-    for row in found.costs.itertuples(index=False):
-        digits = 5 if row.cost == "per_byte" else 2
-        low, value, high = (f"{1e6 * each:.{digits}f}" for each in (row.low, row.seconds, row.high))
-        yield Figure(row.cost, f"{value} µs [{low}, {high}]", "–", None)
-    for kind, residuals in found.steps.groupby("kind")["residual"]:
-        yield Figure(f"residuals, {kind}", f"{residuals.min():+.1%} to {residuals.max():+.1%}", "–", None)
+    for key, one in found.measured.fit.costs.items():
+        digits = 5 if key == "per_byte" else 2
+        low, value, high = (f"{1e6 * each:.{digits}f}" for each in (one.low, one.value, one.high))
+        yield Figure(key, f"{value} µs [{low}, {high}]", "–", None)
+    for kind in ("idle", "saturated"):
+        residuals = [one.relative for one in found.measured.fit.residuals if one.step.kind == kind]
+        yield Figure(f"residuals, {kind}", f"{min(residuals):+.1%} to {max(residuals):+.1%}", "–", None)
     yield Figure("clean samples", f"{found.measured.clean:.0%}", "–", None)
     busiest = found.measured.busiest_client
     yield Figure(
