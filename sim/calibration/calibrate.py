@@ -76,7 +76,9 @@ class CalibratedBroker:
             "clean": float(f"{self.clean:.3g}"),
         }
         return {
-            "costs": {key: costs[key] for key in ("time", "send", "send_client", "per_byte", "wake_up")},
+            "costs": {
+                key: costs[key] for key in ("time", "send", "send_client", "per_byte", "wake_up", "wake_up_half")
+            },
             "measured": {**about, "confidence_intervals": intervals, "largest_residual": worst},
         }
 

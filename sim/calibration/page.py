@@ -134,6 +134,7 @@ def _costs_charts(found: CalibratedBroker) -> list[Figure]:
                 "residual": 100 * one.relative,
             }
             for one in found.fit.residuals
+            if one.step.kind != "loaded"
         ]
     )
     what = {

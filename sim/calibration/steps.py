@@ -22,7 +22,7 @@ RATE = 150.0
 """Publications per second at an idle broker."""
 WINDOWS = (16, 32)
 """Publications under way at a saturated broker."""
-LOADS = (0.1, 0.3, 0.5, 0.7)
+LOADS = (0.01, 0.03, 0.1, 0.3, 0.5, 0.7)
 """Loads between idle and saturated, of the measured throughput at saturation."""
 LOADED_STEPS = (5, 100)
 """Subscribers and bytes at these loads."""

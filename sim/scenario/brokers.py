@@ -52,8 +52,8 @@ def parse_preset(text: str) -> dict[str, float]:
         raise ValueError(f"no table [costs] (allowed in it: {', '.join(COSTS)})")
     found = {}
     for key, value in costs.items():
-        if key not in COSTS:
-            raise ValueError(f"costs: {unknown('cost', key, COSTS)}")
+        if key not in (*COSTS, "wake_up_half"):
+            raise ValueError(f"costs: {unknown('cost', key, (*COSTS, 'wake_up_half'))}")
         try:
             found[key] = parse_duration(value)
         except ValueError as error:
@@ -124,6 +124,8 @@ class Service(FixedTable):
     """Additional service time per byte of the message."""
     wake_up: Duration = 0.0
     """Additional constant service time for a message that finds one of the broker's servers idle."""
+    wake_up_half: Duration = Field(default=0.0, exclude_if=lambda time: not time)
+    """The idle time after which half of wake_up is needed, t / (t + wake_up_half) of it after t; all of it after any by default."""
     variation: float = Field(default=1.0, gt=0, le=100)
     """The coefficient of variation of service times; only for kinds gamma and lognormal."""
     file: Annotated[File[_Measured], InputFile(parse_service_times)] | None = None
@@ -139,7 +141,8 @@ class Service(FixedTable):
         except ValueError as error:
             raise nested([(("preset",), str(error))]) from None
         costs = preset.content if isinstance(preset, File) else MEASURED_COSTS.get(preset or "", {})
-        return {**costs, **value, "preset": preset}
+        measured = {key: cost for key, cost in costs.items() if key != "wake_up_half" or "wake_up" not in value}
+        return {**measured, **value, "preset": preset}
 
     @model_validator(mode="after")
     def _time_where_needed(self) -> Service:
@@ -151,6 +154,8 @@ class Service(FixedTable):
             raise ValueError(f"kind 'none' takes no {costs[0]} above 0")
         if self.kind != "none" and not costs:
             raise ValueError(f"kind '{self.kind}' needs a time above 0")
+        if self.wake_up_half and not self.wake_up:
+            raise ValueError("wake_up_half without a wake_up, so that it has no effect (allowed with: wake_up)")
         if self.variation != 1.0 and self.kind not in ("gamma", "lognormal"):
             raise ValueError(f"kind '{self.kind}' takes no variation (allowed with: 'gamma', 'lognormal')")
         if (self.file is None) == (self.kind == "histogram"):

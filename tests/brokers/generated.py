@@ -191,7 +191,8 @@ def _loaded(rng: random.Random, kind: str, case: Case) -> Case:
     costs = ("send", "send_client", "per_byte")
     load = {name: rng.choice((0.0, GRAIN / 16, 0.01)) / (500 if name == "per_byte" else 1) for name in costs}
     load |= {
-        "wake_up": rng.choice((0.0, 0.0, GRAIN / 8, 0.01)),
+        "wake_up": (wake_up := rng.choice((0.0, 0.0, GRAIN / 8, 0.01))),
+        "wake_up_half": GRAIN if wake_up == 0.01 else 0.0,
         "variation": rng.choice((0.5, 2.0)),
         "servers": rng.choice((1, 1, 2, 3)),
         "order": rng.choice(("control-first", "fifo")),

@@ -482,6 +482,7 @@ class Network(network.Network):
         at.front.clear()
         at.queue.clear()
         at.anew = len(at.jobs)
+        at.changed = self.now
         for job in jobs:
             job.cut_short = job.done = self.now
             if job.what < 0:

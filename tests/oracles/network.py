@@ -111,7 +111,8 @@ class Setting:
     of each broker.
 
     `service(what, broker, stage, copies, users, size)` gives seconds, by how many copies the broker sends to brokers and to its users,
-    and by bytes; one of its `servers` that is idle takes `wake_up` longer. `queue` publications may wait, of `queue_bytes` together;
+    and by bytes; one of its `servers` that is idle takes `wake_up` longer, or t / (t + `wake_up_half`) of it if the broker has
+    neither begun nor ended a service for t. `queue` publications may wait, of `queue_bytes` together;
     where they would be more, the oldest are dropped if `drops_oldest`, else what comes. Control messages go first unless `fifo`.
     """
 
@@ -127,6 +128,7 @@ class Setting:
     two_requests: bool = False
     service: Callable[[int, int, int, int, int, int], float] | None = None
     wake_up: float = 0.0
+    wake_up_half: float = 0.0
     servers: int = 1
     queue: int | None = None
     queue_bytes: int | None = None
@@ -194,6 +196,7 @@ class Broker:
         self.queue: deque[Job] = deque()
         self.serving: list[Job] = []
         self.jobs: list[Job] = []  # all that have come, refused or not
+        self.changed = 0.0  # when a service last began or ended, or all of them by a crash
         self.anew = 0  # the first of them since the last crash
         self.lengths: list[tuple[float, int]] = []  # when the queue grew, and to how many
 
@@ -710,7 +713,10 @@ class Network:
             handled()
             return True
         at, woke = self.brokers[broker], len(self.brokers[broker].serving) < self.setting.servers
-        seconds = self.setting.service(what, broker, stage, *work) + (self.setting.wake_up if woke else 0.0)
+        seconds = self.setting.service(what, broker, stage, *work)
+        if woke:
+            idle, half = self.now - at.changed, self.setting.wake_up_half
+            seconds += self.setting.wake_up * (idle / (idle + half) if half else 1.0)
         job = Job(what, seconds, work[2], handled, dropped, self.now, woke, list(at.serving))
         at.jobs.append(job)
         if woke:
@@ -782,12 +788,13 @@ class Network:
 
     def serve(self, broker: int, job: Job) -> None:
         self.brokers[broker].serving.append(job)
-        job.taken = self.now
+        job.taken = self.brokers[broker].changed = self.now
         self.at(self.now + job.seconds, ARRIVALS, partial(self.served, broker, job))
 
     def served(self, broker: int, job: Job) -> None:
         """End a service: the next message is taken into service before the finished one continues."""
         at, job.done = self.brokers[broker], self.now
+        at.changed = self.now
         at.serving.remove(job)
         if at.front or at.queue:
             self.serve(broker, (at.front or at.queue).popleft())

@@ -39,7 +39,7 @@ def test_a_preset_of_a_broker_and_a_scenario_with_it(
         preset = tomllib.loads((tmp_path / "mine.toml").read_text())
         assert preset["measured"]["broker"].startswith("mosquitto version")
         assert preset["costs"] == found["costs"]
-        assert len(found["steps"]) == 30
+        assert len(found["steps"]) >= 30
         assert "Costs" in (tmp_path / "mine.html").read_text()
 
         (tmp_path / "desk.toml").write_text(SCENARIO)

@@ -458,6 +458,10 @@ def test_a_preset_may_be_a_file_of_costs(tmp_path: Path) -> None:
     base = load_scenario(tmp_path / "s.toml").base
     assert (base.brokers.service.time, base.brokers.service.wake_up) == (1e-6, 5e-5)
     assert base.identity()["brokers"]["service"]["preset"]["name"] == "mine.toml"
+    (tmp_path / "mine.toml").write_text('[costs]\ntime = "3us"\nwake_up = 5e-5\nwake_up_half = "1ms"\n')
+    assert load_scenario(tmp_path / "s.toml").base.brokers.service.wake_up_half == 1e-3
+    (tmp_path / "s.toml").write_text(text + "wake_up = 0\n")  # then there is nothing to take half of
+    assert load_scenario(tmp_path / "s.toml").base.brokers.service.wake_up_half == 0.0
     (tmp_path / "s.toml").write_text(text.replace("mine", "thine"))
     with pytest.raises(
         ScenarioError, match=r"s.toml:4: brokers.service.preset: no such file, did you mean '.*mine.toml'"
@@ -480,6 +484,10 @@ def test_a_preset_may_be_a_file_of_costs(tmp_path: Path) -> None:
     [
         ({"service": {"kind": "gamma"}}, "brokers.service: kind 'gamma' needs a time above 0"),
         ({"service": {"send": "1us"}}, "brokers.service: kind 'none' takes no send above 0"),
+        (
+            {"service": {"kind": "gamma", "time": 1, "wake_up_half": 1}},
+            "brokers.service: wake_up_half without a wake_up, so that it has no effect (allowed with: wake_up)",
+        ),
         (
             {"service": {"kind": "deterministic", "time": 1, "variation": 2}},
             "brokers.service: kind 'deterministic' takes no variation (allowed with: 'gamma', 'lognormal')",

@@ -23,7 +23,8 @@ class StationSetting:
 
     The costs (s) are `time`, `matching` per counter increment, `send` for each copy to a broker, `send_client` for each to a user and
     `per_byte`. `service` is how the factor is drawn, `variation` its coefficient of variation (gamma, lognormal), `histogram` the
-    values that it is proportional to and how often each was measured. `wake_up` (s) is added if a message finds a server idle.
+    values that it is proportional to and how often each was measured. `wake_up` (s) is added if a message finds a server idle: half
+    of it after an idle time of `wake_up_half` (s), less before and more later.
 
     `servers` is how many messages a broker serves at once, `queue` how many publications may wait and `queue_bytes` how many bytes of
     them, None for no limit; `overflow` which of them are dropped if there is no room.
@@ -34,6 +35,7 @@ class StationSetting:
     matching: float = 0.0
     queue: int | None = None
     wake_up: float = 0.0
+    wake_up_half: float = 0.0
     send: float = 0.0
     send_client: float = 0.0
     per_byte: float = 0.0
@@ -72,7 +74,8 @@ class Server:
     """
 
     def __init__(self, clock: Clock, setting: StationSetting, warm_up: float, wake_up: float = 0.0) -> None:
-        self._clock, self._warm_up, self._wake_up = clock, warm_up, wake_up
+        self._clock, self._warm_up = clock, warm_up
+        self._wake_up, self._wake_up_half = wake_up, setting.wake_up_half
         self._servers = setting.servers
         self._bounded = setting.queue is not None or setting.queue_bytes is not None
         self._bound = math.inf if setting.queue is None else setting.queue
@@ -115,8 +118,9 @@ class Server:
         message.arrived = self._clock.now
         self._integrate()
         if len(self._serving) < self._servers:
+            idle = message.arrived - self._since
             self._catch_up(message.arrived)
-            message.service = service = service + self._wake_up
+            message.service = service = service + self._waking_up(idle)
             message.control = control
             self._arrive(message.arrived, service)
             self._serve(message)
@@ -129,6 +133,11 @@ class Server:
         (self._control if control and self._control_first else self._queue).append(message)
         self._most_waiting = max(self._most_waiting, len(self._control) + len(self._queue))
         return True
+
+    def _waking_up(self, idle: float) -> float:
+        """The additional service time (s) of a message where a service last began or ended this long ago (s)."""
+        half = self._wake_up_half
+        return self._wake_up * (idle / (idle + half)) if half else self._wake_up
 
     def _arrive(self, now: float, service: float) -> None:
         """Account for arriving work (s)."""

@@ -175,9 +175,11 @@ def accept(state: Item, broker: int, number: int, service: float) -> bool:
     message.arrived = now
     integrate(server, now)
     if server.serving < state.servers_each:
+        idle = now - server.changed_at
         catch_up(state, broker, now)
         if state.wakes_up:
-            service += real_at(state.wake_up, broker).value
+            wake_up, half = real_at(state.wake_up, broker).value, state.wake_up_half
+            service += wake_up * (idle / (idle + half)) if half > 0.0 else wake_up
         _arrive(state, server, service)
         _serve(state, broker, number, service)
         return True

@@ -152,7 +152,19 @@ _INTEGERS = (
     "delay_slots",
 )
 _REALS = (
-    *("now", "per_second", "jitter", "warm_up", "horizon", "look_at", "traced_share", "shape", "sigma", "variance"),
+    *(
+        "now",
+        "per_second",
+        "jitter",
+        "warm_up",
+        "horizon",
+        "look_at",
+        "traced_share",
+        "shape",
+        "sigma",
+        "variance",
+        "wake_up_half",
+    ),
     "bandwidth",  # bytes per second; 0: any
     "interface",  # likewise
     "loss",  # the probability
