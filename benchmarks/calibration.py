@@ -13,7 +13,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,12 +24,13 @@ import sim
 from benchmarks.measure import Figure
 from sim.api.brokers import CalibratedPreset
 from sim.base.errors import InputError
-from sim.calibration.accounting import pinned, times_of_process
+from sim.calibration.accounting import TaskTimes, pinned, times_of_process
 from sim.calibration.load import LoadGenerator, LoadPlan
-from sim.calibration.mqtt import BrokerError, broker_address
+from sim.calibration.mqtt import BrokerAddress, BrokerError, broker_address
 from sim.calibration.options import MeasuringOptions
-from sim.calibration.samples import busy_shares, clean_rate
+from sim.calibration.samples import busy_shares, clean, clean_rate
 from sim.calibration.validate import AllowedDifferences, ValidatedScenario, validate_scenario
+from sim.simulation import build, simulate
 from sim.workloads.format.workload import (
     Interests,
     Publications,
@@ -77,6 +79,7 @@ def figures() -> Iterator[Figure]:
             for name, topics in (("fan-out of 15", [(FAN_OUT, 100)]),):
                 world = _world(topics, share * rate, 3.0)
                 yield from _compared(f"{name}, {share:.0%} of saturation", url, pid, world, _HIGH)
+    yield from _line()
 
 
 def _say(line: str) -> None:
@@ -88,18 +91,21 @@ def _mosquitto() -> Iterator[tuple[str, int]]:
     """A Mosquitto on the first core: its URL and its process."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
+    with _started("-p", str(port)) as server:
+        yield f"mqtt://127.0.0.1:{port}", server.pid
+
+
+@contextmanager
+def _started(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     path = shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-    with tempfile.TemporaryDirectory() as folder:
-        server = subprocess.Popen(
-            [str(path), "-p", str(port)], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        try:
-            os.sched_setaffinity(server.pid, {min(os.sched_getaffinity(0))})
-            time.sleep(1.0)
-            yield f"mqtt://127.0.0.1:{port}", server.pid
-        finally:
-            server.terminate()
-            server.wait(10)
+    server = subprocess.Popen([str(path), *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        os.sched_setaffinity(server.pid, {min(os.sched_getaffinity(0))})
+        time.sleep(1.0)
+        yield server
+    finally:
+        server.terminate()
+        server.wait(10)
 
 
 def _costs(found: CalibratedPreset) -> Iterator[Figure]:
@@ -164,6 +170,71 @@ def _world(topics: list[tuple[int, int]], rate: float, seconds: float) -> Worklo
         SubscriptionEvents.none(),
         Publications(time_, topic, np.full(count, -1, np.int32), size),
     )
+
+
+def _line() -> Iterator[Figure]:
+    """Median delays over 0, 1 and 2 hops between three bridged brokers, with a subscriber at each."""
+    with ExitStack() as opened:
+        folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
+        frees = [opened.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
+        ports = [free.getsockname()[1] for free in frees]
+        for free in frees:
+            free.close()
+        tasks: list[Path] = []
+        for broker in (1, 0, 2):
+            lines = [f"listener {ports[broker]} 127.0.0.1", "allow_anonymous true", "user root"]
+            if broker != 1:
+                lines += [f"connection b{broker}", f"address 127.0.0.1:{ports[1]}", "topic # both 0"]
+            (folder / f"{broker}.conf").write_text("\n".join(lines) + "\n")
+            server = opened.enter_context(_started("-c", str(folder / f"{broker}.conf")))
+            tasks.append(Path(f"/proc/{server.pid}/schedstat"))
+        times = TaskTimes(tasks)
+        opened.callback(times.close)
+        brokers = [BrokerAddress("127.0.0.1", port) for port in ports]
+        load = opened.enter_context(LoadGenerator(brokers[0], times))
+        with pinned(server.pid):
+            load.connect(1, [[0]] * 3, 1, brokers)
+            time.sleep(1.0)
+            world = _world([(3, 100)], RATE, 10.0)
+            ones = np.ones(len(world.publications), np.int64)
+            record = load.run(LoadPlan(0 * ones, 100 * ones, 3 * ones, 0 * ones, world.publications.time, patience=2.0))
+    kept, delays = clean(record), (record.stamp - record.sent[record.number]) / 1e9
+    simulated = _simulated_line(world)
+    for hops in range(3):
+        mine = delays[(record.receiver == hops) & kept[record.number]]
+        if not len(mine):
+            yield Figure(f"bridges, {hops} hops: median delay", "not measured: no sample counts", "–", None)
+            continue
+        measured = float(np.median(mine))
+        off = simulated[hops] / measured - 1
+        text = (
+            f"{1e6 * measured:.0f} µs, simulated {1e6 * simulated[hops]:.0f} µs ({off:+.1%}); {kept.mean():.0%} clean"
+        )
+        yield Figure(f"bridges, {hops} hops: median delay", text, "–", None)
+
+
+def _simulated_line(world: Workload) -> list[float]:
+    """Median delays over 0, 1 and 2 hops, s; equally many deliveries have each."""
+    users = replace(world, publications=replace(world.publications, publisher=0 * world.publications.publisher))
+    edges = FOLDER / "line.csv"
+    edges.write_text("source,target\n0,1\n1,2\n")
+    network = {
+        "brokers": 3,
+        "geometry": {"kind": "graph", "file": str(edges)},
+        "latency": {"kind": "unit", "rtt": "1us"},
+    }
+    service = {"kind": "deterministic", "preset": str(FOLDER / "preset.toml")}
+    for seed in range(1000):
+        scenario = sim.load_scenario({"network": network, "brokers": {"service": service}, "seed": seed}).base
+        network_of = build(scenario, users, 0)
+        network_of.start()
+        if network_of.users.host.tolist() == [0, 1, 2]:
+            break
+    table = simulate(scenario, users, 0).tables["delays"]
+    order = np.argsort(table["lower"])
+    counts = np.cumsum(np.asarray(table["users"])[order])
+    middle = ((np.asarray(table["lower"]) + np.asarray(table["upper"])) / 2)[order]
+    return [float(middle[np.searchsorted(counts, share * counts[-1])]) for share in (1 / 6, 1 / 2, 5 / 6)]
 
 
 def _saturation(url: str, pid: int) -> tuple[float, float]:

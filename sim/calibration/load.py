@@ -109,13 +109,19 @@ class LoadGenerator:
         self._waiting.close()
         self._client.close()
 
-    def connect(self, publishers: int, interests: Sequence[Sequence[int]], topics: int) -> None:
-        """Connect publishers and subscribers, who want these topics (numbers below `topics`)."""
+    def connect(
+        self,
+        publishers: int,
+        interests: Sequence[Sequence[int]],
+        topics: int,
+        at: Sequence[BrokerAddress] = (),
+    ) -> None:
+        """Connect publishers and subscribers, who want these topics (numbers below `topics`); subscribers may be `at` other brokers."""
         self.topics = [f"{self.run_name}/{topic}" for topic in range(topics)]
         for number in range(publishers):
             self.publishers.append(MqttConnection(self.address, f"{self.run_name}-p{number}"))
         for number, wanted in enumerate(interests):
-            connection = MqttConnection(self.address, f"{self.run_name}-s{number}")
+            connection = MqttConnection(at[number] if at else self.address, f"{self.run_name}-s{number}")
             self.subscribers.append(connection)
             for first in range(0, len(wanted), 100):
                 connection.subscribe([self.topics[topic] for topic in wanted[first : first + 100]])
