@@ -13,6 +13,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+PURPOSE = "purpose"
+"""The file in a claimed folder that says for what it stays."""
+
 
 def user_cache() -> Path | None:
     """The user's cache folder, if it (or its parent) is owned by the user and writable by nobody else; else None."""
@@ -55,20 +58,34 @@ def temporary_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def claimed_folder(place: Path, prefix: str, suffix: str) -> Iterator[Path]:
-    """A new folder in `place` while the body runs; leftovers of this user's killed processes are removed."""
-    for left in place.glob(f"{glob.escape(prefix)}*{suffix}"):
-        with suppress(OSError), _claimed(left):
-            shutil.rmtree(left, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix=prefix, suffix=".new", dir=place))
+def claimed_folder(place: Path, prefix: str, suffix: str, purpose: str = "") -> Iterator[Path]:
+    """A new folder in `place` while the body runs; leftovers of this user's killed processes are removed.
+
+    With a `purpose`, that of a killed process with the same one is taken instead, and it stays at the end as long as it has the file
+    `PURPOSE`.
+    """
     with ExitStack() as claim:
-        with suppress(OSError):  # on a file system without locks, nothing is removed
-            claim.enter_context(_claimed(folder))
-        folder = folder.rename(folder.with_suffix(suffix))  # only now may others find it
+        found: Path | None = None
+        for left in place.glob(f"{glob.escape(prefix)}*{suffix}"):
+            with suppress(OSError), ExitStack() as one:
+                one.enter_context(_claimed(left))
+                if found is None and purpose and (left / PURPOSE).is_file() and (left / PURPOSE).read_text() == purpose:
+                    found = left
+                    claim.push(one.pop_all())
+                else:
+                    shutil.rmtree(left, ignore_errors=True)
+        folder = found or Path(tempfile.mkdtemp(prefix=prefix, suffix=".new", dir=place))
+        if found is None:
+            with suppress(OSError):  # on a file system without locks, nothing is removed
+                claim.enter_context(_claimed(folder))
+            if purpose:
+                (folder / PURPOSE).write_text(purpose)
+            folder = folder.rename(folder.with_suffix(suffix))  # only now may others find it
         try:
             yield folder
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            if not (folder / PURPOSE).exists():
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

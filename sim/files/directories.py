@@ -74,8 +74,9 @@ class Directory:
                     copy.write(piece)
 
     def remove(self, name: str) -> None:
-        """Remove a file."""
-        self.system.delete_file(f"{self.path}/{name}")
+        """Remove a file, if it is there."""
+        if self.has(name):
+            self.system.delete_file(f"{self.path}/{name}")
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
         """The batches of rows in a file that Arrow has streamed; none if there is no such file."""

@@ -12,8 +12,9 @@ import pytest
 
 from sim.base.errors import WorkloadError
 from sim.workloads.format.folder import load_workload
-from sim.workloads.traces import by_time, by_user, many_checkins, pipeline, quarantine
+from sim.workloads.traces import by_time, by_user, many_checkins, pipeline, quarantine, workshop
 from sim.workloads.traces.checkin_options import CheckinOptions
+from sim.workloads.traces.judging import RangeJudge
 from sim.workloads.traces.layouts import GOWALLA
 from sim.workloads.traces.pipeline import prepare_checkins
 from sim.workloads.traces.user_filters import UserFilters
@@ -98,3 +99,29 @@ def test_no_user_may_be_left(rows: Path, tmp_path: Path, monkeypatch: pytest.Mon
     divided(monkeypatch)
     with pytest.raises(WorkloadError, match=r"rows.tsv: none of 6,501 rows is usable \(.*few_visits"):
         prepare_checkins(None, [rows], tmp_path / "w", GOWALLA, CheckinOptions(filters=UserFilters(min_visits=9999)))
+
+
+def test_a_killed_command_goes_on_after_its_last_step(
+    rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a file nor a step is read again; another command for the same folder begins from scratch."""
+    divided(monkeypatch)
+    prepare_checkins(None, [rows], tmp_path / "one", GOWALLA)
+    monkeypatch.setattr(workshop, "LASTING_BYTES", 1000)
+
+    def read_again(*_: object) -> None:
+        raise AssertionError("read again")
+
+    def killed(step: str, _: str) -> None:
+        if step.startswith("writing visits"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare_checkins(None, [rows], tmp_path / "many", GOWALLA, progress=killed)
+    (left,) = tmp_path.glob(".many.*.unfinished")
+    monkeypatch.setattr(RangeJudge, "__call__", read_again)
+    prepare_checkins(None, [rows], tmp_path / "many", GOWALLA)
+    assert tables(tmp_path / "many") == tables(tmp_path / "one")
+    assert not left.exists()
+    with pytest.raises(AssertionError, match="read again"):
+        prepare_checkins(None, [rows], tmp_path / "many", GOWALLA)

@@ -17,7 +17,7 @@ from sim.files.columns import codes, int64_values, values_of
 from sim.files.directories import Directory
 from sim.files.parquet import arrow
 from sim.workloads.models.location import cell_keys, number_cells, visits_among
-from sim.workloads.traces.checkins import Checkins, ordered_checkins
+from sim.workloads.traces.checkins import CHECKIN_TYPES, Checkins, ordered_checkins
 from sim.workloads.traces.quarantine import row_number
 from sim.workloads.traces.shelves import Piece, Shelf
 from sim.workloads.traces.spark_tasks import TaskResult
@@ -28,9 +28,7 @@ from sim.workloads.traces.user_filters import UserFilters, select_users
 PART_ROWS = 1 << 20
 """Rows that a task has in memory at once, unless a single user has more."""
 BATCH_ROWS = 1 << 16
-_SPLIT = pa.schema(
-    {"row": pa.int64(), "user": pa.string(), "micros": pa.int64(), "latitude": pa.float64(), "longitude": pa.float64()}
-)
+_SPLIT = pa.schema({"row": pa.int64(), **CHECKIN_TYPES})
 
 
 @dataclass(frozen=True)
@@ -131,8 +129,11 @@ class UserPart:
                 batches += [split.get_batch(n) for n in range(part, split.num_record_batches, self.parts)]
         number = [users.number(batch["user"]) for batch in batches]
         loaded = {
-            name: np.concatenate([np.zeros(0, kind), *(values_of(batch[name]) for batch in batches)])
-            for name, kind in (("row", np.int64), ("micros", np.int64), ("latitude", float), ("longitude", float))
+            field.name: np.concatenate(
+                [np.zeros(0, field.type.to_pandas_dtype()), *(values_of(batch[field.name]) for batch in batches)]
+            )
+            for field in _SPLIT
+            if field.name != "user"
         }
         return ordered_checkins(users, {"user": np.concatenate([np.zeros(0, np.int32), *number]), **loaded})
 

@@ -7,8 +7,8 @@ from typing import Literal
 
 from sim.workloads.models.location import LARGEST_CELL, SMALLEST_CELL
 from sim.workloads.traces.checkins import Box
+from sim.workloads.traces.trace_options import LARGEST_INT32, TraceOptions
 from sim.workloads.traces.user_filters import UserFilters
-from sim.workloads.traces.workshop import LARGEST_INT32, TraceOptions
 
 Publishing = Literal["per-visit", "per-check-in"]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from sim.base.arrays import Columns
@@ -21,6 +22,8 @@ from sim.workloads.traces.shelves import Shelf
 from sim.workloads.traces.times import Window, outside, parse_time, time_text
 from sim.workloads.traces.typed import Names, read_typed
 
+CHECKIN_TYPES = {"user": pa.string(), "micros": pa.int64(), "latitude": pa.float64(), "longitude": pa.float64()}
+"""What a usable row is typed as: time in µs since 1970, UTC, and degrees."""
 # What each field should contain, for messages.
 CHECKIN_EXPECTED = {
     "user": "a user, which is not empty",
@@ -166,7 +169,7 @@ def judge_checkins(rows: sql.DataFrame, layout: Layout, box: Box | None, window:
     )
     column = column.when((F.col("reason") == "unparsable") & F.col("parsed"), "user")
     judged = typed.withColumn("reason", reason).withColumn("column", column)
-    kept = ("source", "block", "row", "raw", "user", "micros", "latitude", "longitude", "reason", "column")
+    kept = ("source", "block", "row", "raw", *CHECKIN_TYPES, "reason", "column")
     return judged.select(*kept, found(judged).alias("found"))
 
 
@@ -176,10 +179,10 @@ def load_checkins(shelf: Shelf) -> Checkins:
     Users are numbered by their names: whole numbers by value, then the others by code points.
     """
     users = Names()
-    columns: dict[str, Names | type[np.generic]] = {
-        "user": users, "micros": np.int64, "latitude": np.float64, "longitude": np.float64
-    }  # fmt: skip
-    loaded, row = read_typed(shelf, {name: (name, kind) for name, kind in columns.items()})
+    columns = {
+        name: (name, users if kind == pa.string() else kind.to_pandas_dtype()) for name, kind in CHECKIN_TYPES.items()
+    }
+    loaded, row = read_typed(shelf, columns)
     return ordered_checkins(users, {**loaded, "row": row})
 
 

@@ -17,7 +17,8 @@ from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.rows import read_rows
 from sim.workloads.traces.sources import Inputs
 from sim.workloads.traces.strays import rows_per_day
-from sim.workloads.traces.workshop import TraceOptions, TraceProgress, TraceTable, open_workshop
+from sim.workloads.traces.trace_options import TraceOptions
+from sim.workloads.traces.workshop import TraceProgress, TraceTable, open_workshop
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ def prepare_events(
         raise WorkloadError(
             f"--append: has no effect with --format {layout.name}, which is read as a whole; name all its files"
         )
-    appending = options.appending("events", {"layout": layout.parameters()}, (True,))
-    with open_workshop(spark, [inputs], out, layout.time_zone, partitions, progress, appending, options.work) as shop:
+    how = ("events", {"layout": layout.parameters()}, (True,))
+    with open_workshop(spark, [inputs], out, layout.time_zone, partitions, progress, options, how) as shop:
         shelf = shop.judge(_table(layout, options), "events")
         progress("following sessions", "")
         log, row, seen = stages.load_events(shelf, layout)

@@ -19,8 +19,9 @@ from sim.workloads.traces.follow_tables import FollowTable, Trace
 from sim.workloads.traces.rows import read_rows
 from sim.workloads.traces.shelves import Shelf
 from sim.workloads.traces.strays import rows_per_day
+from sim.workloads.traces.trace_options import TraceOptions
 from sim.workloads.traces.user_filters import check_sample, sampled
-from sim.workloads.traces.workshop import TraceOptions, TraceProgress, TraceTable, Workshop, open_workshop
+from sim.workloads.traces.workshop import TraceProgress, TraceTable, Workshop, open_workshop
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,8 @@ def prepare_follows(
     streams = Streams(options.seed)
     tables = [table for table, _ in trace.tables]
     groups = [*(inputs for _, inputs in trace.tables), trace.labels[1] if trace.labels else ()]
-    appending = options.appending("follows", trace.parameters(), (True,) * len(groups))
-    with open_workshop(spark, groups, out, trace.time_zone, partitions, progress, appending, options.work) as shop:
+    how = ("follows", trace.parameters(), (True,) * len(groups))
+    with open_workshop(spark, groups, out, trace.time_zone, partitions, progress, options, how) as shop:
         shelves = [_judged(shop, table, options, streams) for table in tables]
         labels: dict[str, dict[str, str]] = {}
         if trace.labels:

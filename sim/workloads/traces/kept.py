@@ -147,7 +147,7 @@ def write_kept(folder: Path, made: Raw, groups: Sequence[tuple[Sequence[Source],
 
     A group without a shelf has no rows of its own to keep. The third in each group is the number of its first source.
     """
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     files, said = dict[str, str](), []
     for group, (sources, shelf, first) in enumerate(groups):
         pieces = []

@@ -32,15 +32,15 @@ def check_room(out: Path) -> None:
 
 
 @contextmanager
-def folder_beside(out: Path) -> Iterator[Path]:
+def folder_beside(out: Path, purpose: str = "") -> Iterator[Path]:
     """A folder beside `out`, so that a rename can move what is made there, and so that a cluster's workers see it too.
 
-    Leftovers of killed processes for `out` are removed.
+    Leftovers of killed processes for `out` are removed, except one with this `purpose`, which is used.
     """
     with ExitStack() as stack:
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
-            folder = stack.enter_context(claimed_folder(out.parent, f".{out.name}.", ".unfinished"))
+            folder = stack.enter_context(claimed_folder(out.parent, f".{out.name}.", ".unfinished", purpose))
         except OSError as error:
             raise WorkloadError(f"{out}: cannot be written ({error.strerror})") from None
         yield folder

@@ -58,8 +58,8 @@ def prepare_checkins(
     streams = Streams(options.seed)
     groups = [inputs, places[0] if places else ()]
     layouts = {"layout": layout.parameters(), "places": places and places[1].parameters()}
-    appending = options.appending("checkins", layouts, (True, False))
-    with open_workshop(spark, groups, out, layout.time_zone, partitions, progress, appending, options.work) as shop:
+    how = ("checkins", layouts, (True, False))
+    with open_workshop(spark, groups, out, layout.time_zone, partitions, progress, options, how) as shop:
         shelf = shop.judge(_table(shop, layout, places and places[1], options), "check-ins")
         box = options.box
         generator = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 import re
 import time
 from collections import Counter
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 
 from sim.base.errors import WorkloadError
 from sim.base.naming import Raw
+from sim.base.private import PURPOSE
 from sim.files.compression import Damaged
 from sim.files.directories import Directory, on_disk
 from sim.files.stores import is_store, temporary_in
@@ -39,43 +42,16 @@ from sim.workloads.traces.sources import Inputs, Source, find_groups, link_sourc
 from sim.workloads.traces.spark_tasks import TaskItem, TaskResult, TaskWork, file_in_tasks, in_tasks, unseen
 from sim.workloads.traces.strays import DayCounts, warn_of_strays
 from sim.workloads.traces.time_kernels import example_of
-from sim.workloads.traces.times import Window, example_time, iso
+from sim.workloads.traces.times import example_time
+from sim.workloads.traces.trace_options import TraceOptions
 
-LARGEST_INT32 = 2**31 - 1
+LASTING_BYTES = 1 << 30
+"""Files with more bytes than these are not read again if a process is killed after that."""
 # Called with the present step and, repeatedly, with its progress ("" at its start).
 TraceProgress = Callable[[str, str], None]
 
 
-@dataclass(frozen=True)
-class TraceOptions:
-    """Which part of a trace is used, and how: rows of a `window`, publications of `size` bytes if the trace has no sizes.
-
-    With `append`, rows are kept in the workload's folder, and join those that are kept there already. `work` is the URL of a folder
-    in a store for what tasks exchange, instead of one beside the workload.
-    """
-
-    window: Window = (None, None)
-    size: int = 100
-    append: bool = field(default=False, kw_only=True)
-    work: str | None = field(default=None, kw_only=True)
-
-    def __post_init__(self) -> None:
-        """Raises WorkloadError where an option is out of its limits."""
-        self.check("size", 0, LARGEST_INT32)
-
-    def check(self, option: str, least: float, most: float) -> None:
-        """Raise WorkloadError unless an option is within limits."""
-        if not least <= (value := getattr(self, option)) <= most:
-            raise WorkloadError(f"--{option} is {value}, allowed: {least} to {most}")
-
-    def appending(self, kind: str, layouts: Raw, growing: Sequence[bool]) -> Appending | None:
-        """How rows are kept, in layouts and groups like these; None where they are not."""
-        return Appending(made_with(kind, layouts, asdict(self)), growing) if self.append else None
-
-    @property
-    def span(self) -> list[str | None]:
-        """The window, as it stands in a manifest."""
-        return [None if time is None else iso(time) for time in self.window]
+_ALL = TraceOptions()
 
 
 @dataclass(frozen=True)
@@ -110,6 +86,7 @@ class Workshop:
     `read_shelves`, by group. `reasons` counts them by the reason why they are not used, None for those that are, `left_out` the lines
     of logs that are no rows. `dropped` has the numbers of rows with a reason that they got late.
     When `appending`, the groups begin with the files whose rows are kept. Tasks exchange files in a folder of a `store`, if any.
+    If it is `lasting`, what is found in each of the `steps` that have ended is in the folder too, for a process that continues.
     """
 
     spark: sql.SparkSession | None
@@ -121,6 +98,8 @@ class Workshop:
     partitions: int | None = None
     appending: Appending | None = None
     store: Directory | None = None
+    lasting: bool = False
+    steps: int = 0
     shelves: list[Shelf] = field(default_factory=list)
     read_shelves: dict[int, Shelf] = field(default_factory=dict)
     reasons: Counter[str | None] = field(default_factory=Counter)
@@ -234,6 +213,20 @@ class Workshop:
     def _each(
         self, work: TaskWork[TaskItem], items: Sequence[TaskItem], report: Callable[[str], None]
     ) -> list[TaskResult]:
+        if not self.lasting:
+            return self._done(work, items, report)
+        self.steps += 1
+        step = self.folder / f"step-{self.steps}"
+        if not step.exists():
+            found = self._done(work, items, report)
+            step.with_suffix(".new").write_bytes(pickle.dumps(found))
+            step.with_suffix(".new").replace(step)
+        known: list[TaskResult] = pickle.loads(step.read_bytes())  # noqa: S301 - in a folder that nobody else can write
+        return known
+
+    def _done(
+        self, work: TaskWork[TaskItem], items: Sequence[TaskItem], report: Callable[[str], None]
+    ) -> list[TaskResult]:
         if self.spark is not None:
             with watched(self.spark, report) as rows:
                 return in_tasks(self.spark, work, items, rows)
@@ -306,17 +299,21 @@ def open_workshop(
     time_zone: str,
     partitions: int | None,
     progress: TraceProgress,
-    appending: Appending | None = None,
-    work: str | None = None,
+    options: TraceOptions = _ALL,
+    how: tuple[str, Raw, Sequence[bool]] = ("", {}, ()),
 ) -> Iterator[Workshop]:
     """A workshop for groups of inputs (`find_groups`), whose times without a zone are in one and the same.
 
-    Without a Spark session it works in this process. When `appending`, the rows that are kept in `out` are there too. Tasks exchange
-    files beside `out`, or in a folder of a store, `work`.
+    Without a Spark session it works in this process. `how` rows are read: their kind, layouts, and which groups take more files when
+    they are appended.
 
-    Removes leftovers of killed processes. Raises WorkloadError where an input is missing, empty or damaged, `out` contains
-    something else, or a machine of the cluster does not see them.
+    It continues what a killed process did with more than `LASTING_BYTES` in the same way, and removes other leftovers. Raises
+    WorkloadError where an input is missing, empty or damaged, `out` contains something else, or a machine of the cluster does not
+    see them.
     """
+    work, (kind, layouts, growing) = options.work, how
+    made = made_with(kind, layouts, asdict(options))
+    appending = Appending(made, growing) if options.append else None
     if work is not None and not is_store(work):
         raise WorkloadError(
             f"--work '{work}': expected a URL such as s3://bucket/folder; without it, work is done beside --out"
@@ -329,8 +326,12 @@ def open_workshop(
     if appending is not None:
         appending = replace(appending, kept=read_kept(out, appending.made))
         joined = join_groups(appending, found)
+    size = sum(source.bytes for source in {source for group in joined for source in group})
+    lasting = size > LASTING_BYTES and work is None
+    sums = [[source.sha256 for source in group] for group in joined]
     with (
-        folder_beside(out) as folder,
+        folder_beside(out, json.dumps([made, sums]) if lasting else "") as folder,
+        _lasting(folder),
         _blaming(spark, [source for group in found for source in group]),
         ExitStack() as stack,
     ):
@@ -342,7 +343,18 @@ def open_workshop(
                     f"{missing}: all machines of a cluster read the files and write what they find, so files are to be in a store or "
                     "on storage that all share, at the same paths, and so is the workload, unless --work names a store"
                 )
-        yield Workshop(spark, folder, out, joined, progress, time_zone, partitions, appending, store)
+        yield Workshop(spark, folder, out, joined, progress, time_zone, partitions, appending, store, lasting)
+
+
+@contextmanager
+def _lasting(folder: Path) -> Iterator[None]:
+    """Keep a folder only where the body is interrupted, or fails for another reason than its input."""
+    try:
+        yield
+    except WorkloadError:
+        (folder / PURPOSE).unlink(missing_ok=True)
+        raise
+    (folder / PURPOSE).unlink(missing_ok=True)
 
 
 def _size_of(sources: Sequence[Source]) -> str:
