@@ -27,6 +27,8 @@ LEAST_CLEAN = 0.5
 """The share of samples during which neither broker nor client waited for a core, below which nothing is fitted."""
 FEWEST = 20
 """The fewest samples that a median delay is taken of."""
+VERSION_WITHIN = 0.5
+"""How long a broker may take to say its version, s."""
 BOTTLENECK = 0.9
 """From this share of time on that the client runs, it may be what limits the throughput."""
 
@@ -143,7 +145,7 @@ def check_clean(url: str, share: float, fewest: int) -> None:
 def broker_version(connection: MqttConnection) -> str:
     """What a broker says it is; "unknown" where it says nothing."""
     try:
-        return connection.retained("$SYS/broker/version", 0.5) or "unknown"
+        return connection.retained("$SYS/broker/version", VERSION_WITHIN) or "unknown"
     finally:
         connection.close()
 

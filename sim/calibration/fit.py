@@ -75,7 +75,7 @@ def _idle_for(rate: float | NDArray[np.float64], busy: float | NDArray[np.float6
     return found
 
 
-def _share_needed(idle: NDArray[np.float64], half: float) -> NDArray[np.float64]:
+def _share_needed(idle: NDArray[np.float64], half: float | NDArray[np.float64]) -> NDArray[np.float64]:
     """The share of the wake-up that is needed after idle times (s)."""
     return np.asarray(idle / (idle + half))
 
@@ -114,17 +114,18 @@ def _wake_up(light: Sequence[LoadStep], busy: NDArray[np.float64]) -> dict[str, 
     delay = np.array([step.quantile(0.5) for step in light])
     idle = _idle_for(np.array([step.rate for step in light]), busy)
     halves = np.concatenate([[0.0], _HALVES]) if len({step.rate for step in light}) > 1 else np.zeros(1)
+    needed = _share_needed(idle, halves[:, None]) / delay
+    longer = (delay - busy) / delay
 
-    def best(rows: NDArray[np.int64]) -> tuple[float, float]:
-        needed = np.array([_share_needed(idle[rows], half) for half in halves]) / delay[rows]
-        longer = (delay - busy)[rows] / delay[rows]
-        wake_up = np.maximum(needed @ longer, 0.0) / (needed * needed).sum(axis=1)
-        least = int(((longer - wake_up[:, None] * needed) ** 2).sum(axis=1).argmin())
-        return float(wake_up[least]), float(halves[least])
+    def best(times: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The best values (samples, 2) where steps occur so often in samples (samples, steps)."""
+        products, squares = needed @ (times * longer).T, needed**2 @ times.T
+        wake_up = np.maximum(products, 0.0) / squares
+        least = (wake_up * (wake_up * squares - 2 * products)).argmin(axis=0)
+        return np.stack([wake_up[least, np.arange(len(times))], halves[least]], axis=1)
 
-    wake_up, half = best(np.arange(len(light)))
-    random = np.random.default_rng(1)
-    drawn = [best(random.integers(len(light), size=len(light))) for _ in range(_RESAMPLED)]
+    ((wake_up, half),) = best(np.ones((1, len(light)), np.int64)).tolist()
+    drawn = best(np.random.default_rng(1).multinomial(len(light), np.full(len(light), 1 / len(light)), _RESAMPLED))
     outside = (1 - _CONFIDENCE) / 2
     low, high = np.quantile(drawn, (outside, 1 - outside), axis=0)
     values = {"wake_up": (wake_up, low[0], high[0]), "wake_up_half": (half, low[1], high[1])}

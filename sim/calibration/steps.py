@@ -31,7 +31,7 @@ _FASTEST = 200_000.0  # publications per second that no broker here completes
 StepKind = Literal["idle", "saturated", "loaded"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LoadStep:
     """What was measured in one step.
 
