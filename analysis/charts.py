@@ -72,8 +72,9 @@ class Figure:
 
     def sized(self, width: int | None = None) -> Raw:
         """The specification with a width: "container" for a page, or pixels for a picture."""
-        fixed = self.width or width
-        spec = {**self.spec, "description": self.description, "width": fixed or "container", "config": _CONFIG}
+        composed = "vconcat" in self.spec  # its parts have widths of their own
+        fixed = {} if composed else {"width": self.width or width or "container"}
+        spec = {**self.spec, "description": self.description, **fixed, "config": _CONFIG}
         shown: Raw = all_printable(spec)  # XML cannot hold all characters of names
         return shown
 

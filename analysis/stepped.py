@@ -171,22 +171,18 @@ def _drawn(shown: pd.DataFrame, edges: pd.DataFrame, steps: Sequence[_Step], rol
     if len(roles) == 1:
         kinds = {"shape": alt.value(shapes[0]), "size": alt.value(sizes[0])}
     nodes = alt.Chart(shown).transform_filter("datum.step == step")
+    said = [alt.Tooltip("name:N", title="broker"), alt.Tooltip("role:N")]
+    load = alt.Tooltip("load:Q", title=axis_title("load", "messages/s"), format=",.4~r")
+    fill = alt.Fill("load:Q", scale=colours, legend=key)
     marks = nodes.mark_point(stroke=INK, strokeWidth=0.8, opacity=1).encode(
-        x=x,
-        y=y,
-        **kinds,
-        fill=alt.when(alt.datum.role == "down")
-        .then(alt.value("#d62728"))
-        .otherwise("load:Q", scale=colours, legend=key),
-        tooltip=[
-            alt.Tooltip("name:N", title="broker"),
-            "role:N",
-            alt.Tooltip("load:Q", title=axis_title("load", "messages/s"), format=",.4~r"),
-        ],
+        x=x, y=y, **kinds, fill=fill, tooltip=[*said, load]
     )
+    shape, size = _ROLES["down"]
+    down = nodes.transform_filter("datum.role == 'down'").mark_point(shape=shape, size=size, opacity=1, filled=True)
+    gone = down.encode(x=x, y=y, color=alt.value("#d62728"), tooltip=said)
     title = alt.Title(text=alt.ExprRef("texts[step]"), anchor="start", fontWeight="normal", color=INK)
     drawn = lines.mark_rule(color="#777777", opacity=0.5).encode(x=x, y=y, x2="x2:Q", y2="y2:Q")
-    return alt.layer(drawn, marks).add_params(step, texts).properties(title=title)
+    return alt.layer(drawn, marks, gone).add_params(step, texts).properties(title=title)
 
 
 def _figure(

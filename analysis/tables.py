@@ -34,7 +34,7 @@ _OF_CONTROL = (
 
 def control_messages(series: pd.DataFrame) -> pd.Series:
     """All control messages in each window of a time series."""
-    return series[[*_OF_CONTROL]].sum(axis=1)
+    return series.filter(items=_OF_CONTROL).sum(axis=1)
 
 
 def runs_of(results: Results, variant: str) -> list[str]:

@@ -37,8 +37,9 @@ NAMES = (
     "pipelines",
     "spotify",
     "calibration",
+    "report",
 )
-ASKED = {"calibration", "chord", "million", "offloading_full", "offloading_quality", "pipelines", "spotify"}
+ASKED = {"calibration", "chord", "million", "offloading_full", "offloading_quality", "pipelines", "report", "spotify"}
 """Benchmarks that take minutes, or need additional libraries: measured only if named."""
 
 

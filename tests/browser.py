@@ -24,6 +24,8 @@ PROBE = """<script>
   parent.postMessage({
     inner: innerWidth,
     scroll: document.scrollingElement.scrollWidth,
+    cut: [...document.querySelectorAll(".scroll")]
+      .filter((place) => place.checkVisibility() && place.scrollWidth > place.clientWidth).length,
     charts: charts.map((chart) => {
       const svg = chart.querySelector("svg");
       const box = svg ? svg.getBoundingClientRect() : { width: 0, height: 0 };
@@ -43,6 +45,7 @@ onmessage = (message) => { document.documentElement.dataset.probe = JSON.stringi
 class Shown:
     inner: int
     scroll: int
+    cut: int
     charts: list[dict[str, Any]]
     console: list[str]
 

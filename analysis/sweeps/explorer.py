@@ -80,7 +80,7 @@ def explorer(points: pd.DataFrame, axes: Sequence[Axis], metrics: Sequence[str],
     spec["params"] = [*params, *spec.get("params", [])]
     caption = "Pick what to show below the charts; drag over marks of the upper one to see them alone in the lower one."
     said = f"Means of {len(table)} points and variants: {', '.join(shown)}, by {', '.join(named)}."
-    del spec["autosize"]  # for single views alone
+    spec["autosize"] = {"type": "pad", "resize": True}  # other panels need another width
     return [Figure("explore", "explore", "all points and variants", caption, said, spec)]
 
 
@@ -114,9 +114,12 @@ def _map(base: alt.Chart) -> alt.TopLevelMixin:
     colours = alt.Scale(scheme="viridis", reverse=True)
     cells = (
         base.transform_calculate(
-            across_="datum[across]", up_="datum[up]", panel=f"facet == '{_NONE}' ? '' : facet + ' = ' + datum[facet]"
+            across_="datum[across]",
+            up_="datum[up]",
+            panel=f"facet == '{_NONE}' ? '' : facet + ' = ' + datum[facet]",
+            place=f"facet == '{_NONE}' ? 0 : orders[facet][datum[facet]]",
         )
-        .transform_aggregate(mean="mean(y)", groupby=["across_", "up_", "panel"])
+        .transform_aggregate(mean="mean(y)", groupby=["across_", "up_", "panel", "place"])
         .transform_calculate(column="orders[across][datum.across_]", row="-orders[up][datum.up_]")
         .mark_rect()
         .encode(
@@ -137,6 +140,6 @@ def _map(base: alt.Chart) -> alt.TopLevelMixin:
         color=INK,
     )
     panels: alt.TopLevelMixin = cells.properties(width=200, height=160).facet(
-        facet=alt.Facet("panel:N", title=None), columns=3, title=said
+        facet=alt.Facet("panel:N", title=None, sort=alt.EncodingSortField("place", op="min")), columns=3, title=said
     )
     return panels

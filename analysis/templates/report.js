@@ -45,6 +45,7 @@ const draw = async (element) => {
     for (const name in spec.datasets) spec.datasets[name] = rows(spec.datasets[name]);
     for (const param of spec.params ?? []) if (param.name === "hidden") param.value = hidden();
     const { view } = await vegaEmbed(element, spec, { renderer: "svg", actions: false });
+    for (const mark of element.querySelectorAll("[role=graphics-symbol]:not([aria-label])")) mark.setAttribute("aria-hidden", "true"); // a brush
     views.set(element, view);
     offer(element, spec, view);
     element.dataset.state = "drawn";
@@ -93,13 +94,13 @@ for (const table of all("table.sortable")) {
 }
 
 // A table that is wider than its place is shown as a list, a line for each cell, so that no column is out of sight.
-const fit = new ResizeObserver((entries) => {
+const fit = new ResizeObserver((entries) => requestAnimationFrame(() => {
   for (const { target } of entries) {
     const table = target.querySelector("table");
     table.classList.remove("stacked");
     table.classList.toggle("stacked", table.scrollWidth > target.clientWidth);
   }
-});
+}));
 for (const place of all(".scroll:not(:has([rowspan]))")) {
   const table = place.querySelector("table"), heads = [...table.tHead.rows[0].cells].map((head) => head.textContent.trim());
   for (const row of table.tBodies[0].rows) [...row.cells].forEach((cell, column) => { cell.dataset.label = heads[column]; });

@@ -29,6 +29,7 @@ def test_every_chart_is_drawn_without_a_network(page: Path, width: int, tmp_path
     assert shown.console == []
     assert shown.inner == width
     assert shown.scroll <= width
+    assert shown.cut == 0  # no table has columns out of sight
 
 
 @pytest.mark.parametrize("width", [1280, 500])
@@ -58,12 +59,14 @@ def test_so_is_every_chart_of_a_sweep(width: int, tmp_path: Path) -> None:
 
 def test_the_check_notices_what_is_broken(page: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.html"
+    table = '<div class="scroll"><table style="width: 600px"></table></div>'
     wide = '<p style="width: 600px">wide</p><img alt="" src="http://brokersim.invalid/a.png">'
     text = page.read_text().replace('"type":"area"', '"type":"aria"')
-    broken.write_text(text.replace("</header>", f"{wide}</header>", 1))
+    broken.write_text(text.replace("</header>", f"{wide}{table}</header>", 1))
     shown = show(broken, 480, tmp_path)
     assert "chart-time-notification_delay" in shown.undrawn
     assert "chart-delay" not in shown.undrawn
     assert any("brokersim.invalid" in line for line in shown.console)
     assert len(shown.console) > 1
     assert shown.scroll > 480
+    assert shown.cut > 0
