@@ -33,7 +33,7 @@ def object_store() -> Iterator[ObjectStore]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
     store.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield store
@@ -45,9 +45,17 @@ def object_store() -> Iterator[ObjectStore]:
 class _Answers(BaseHTTPRequestHandler):
     kept: ObjectStore
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = 1 << 16  # so that an answer is one packet
 
     def log_message(self, *_: object) -> None:
         """Nothing is logged."""
+
+    def handle_expect_100(self) -> bool:
+        """Say at once that a body is welcome, for which the client would wait a second."""
+        said = super().handle_expect_100()
+        self.wfile.flush()
+        return said
 
     def _asked(self) -> tuple[str, dict[str, str]]:
         place = urlsplit(self.path)
