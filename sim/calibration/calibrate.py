@@ -15,7 +15,7 @@ import numpy as np
 from sim.base.errors import InputError
 from sim.base.naming import Raw
 from sim.calibration.accounting import Cores, pinned, times_of_process
-from sim.calibration.fit import CostFit, fit_costs
+from sim.calibration.fit import FITTED, CostFit, fit_costs
 from sim.calibration.load import LoadGenerator
 from sim.calibration.mqtt import BrokerError, MqttConnection, broker_address
 from sim.calibration.options import MeasuringOptions
@@ -131,6 +131,10 @@ def _check(steps: list[LoadStep], url: str, process: int | None) -> None:
     if process is not None and not any(step.broker for step in steps):
         raise BrokerError(f"--pid {process}: not the process of the broker at {url}: it did not run under load")
     check_clean(url, clean_share(steps), min(len(step.delays) for step in steps if step.kind == "idle"))
+    if sum(step.kind == "saturated" and step.busy > 0 for step in steps) < len(FITTED):
+        raise BrokerError(
+            f"{url}: delays do not grow with the publications under way; with --pid the time on a core is measured"
+        )
 
 
 def check_clean(url: str, share: float, fewest: int) -> None:

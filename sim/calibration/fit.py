@@ -138,18 +138,17 @@ def _wake_up(light: Sequence[LoadStep], busy: NDArray[np.float64]) -> dict[str, 
 def _relative_least_squares(
     design: NDArray[np.float64], measured: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The coefficients, none negative, that minimise squared relative errors, and their standard errors (0 for those that are 0)."""
+    """The coefficients, none negative, that minimise squared relative errors, and their standard errors."""
     rows, used = design / measured[:, None], np.ones(design.shape[1], bool)
     while True:
-        values, errors = np.zeros(len(used)), np.zeros(len(used))
+        values = np.zeros(len(used))
         values[used] = np.linalg.lstsq(rows[:, used], np.ones(len(rows)), rcond=None)[0]
         if (values >= 0).all():
             break
         used[values.argmin()] = False
     left = rows @ values - 1
     variance = left @ left / max(len(rows) - int(used.sum()), 1)
-    errors[used] = np.sqrt(np.diag(np.linalg.pinv(rows[:, used].T @ rows[:, used])) * variance)
-    return values, errors
+    return values, np.sqrt(np.diag(np.linalg.inv(rows.T @ rows)) * variance)
 
 
 def _cost(value: float, error: float, freedom: int) -> FittedCost:
