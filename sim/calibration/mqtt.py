@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
+import shutil
 import socket
 import struct
 import sys
@@ -66,6 +68,14 @@ def broker_address(url: str, remote: bool) -> BrokerAddress:
     if not remote and not all(ipaddress.ip_address(each[4][0]).is_loopback for each in found):
         raise BrokerError(f"{url}: '{host}' is another host, on which load is put only with --remote")
     return BrokerAddress(host, port)
+
+
+def _hint() -> str:
+    """What to do where nobody listens."""
+    places = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/usr/local/sbin"
+    if shutil.which("mosquitto", path=places):
+        return "is the broker running?"
+    return "is a broker installed, and running? (on Debian: apt-get install mosquitto)"
 
 
 def _text(value: str) -> bytes:
@@ -169,7 +179,7 @@ class MqttConnection:
         except TimeoutError:
             raise self.wrong(f"no answer within {ANSWERS_WITHIN:g} s") from None
         except OSError as error:
-            raise self.wrong(f"no connection ({error.strerror or error}); is the broker running?") from None
+            raise self.wrong(f"no connection ({error.strerror or error}); {_hint()}") from None
         try:
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if sys.platform == "linux":

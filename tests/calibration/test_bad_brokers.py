@@ -53,13 +53,23 @@ def test_one_sentence_says_what_is_wrong(name: str, brokersim: Brokersim, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nobody_listens(brokersim: Brokersim) -> None:
+@pytest.mark.parametrize(
+    ("installed", "hint"),
+    [
+        ("/usr/sbin/mosquitto", "is the broker running?"),
+        (None, "is a broker installed, and running? (on Debian: apt-get install mosquitto)"),
+    ],
+)
+def test_nobody_listens(
+    brokersim: Brokersim, monkeypatch: pytest.MonkeyPatch, installed: str | None, hint: str
+) -> None:
+    monkeypatch.setattr(mqtt.shutil, "which", lambda name, path: installed)
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"mqtt://127.0.0.1:{server.getsockname()[1]}"
     assert brokersim("calibrate", url) == (
         2,
         "",
-        f"brokersim: error: {url}: no connection (Connection refused); is the broker running?\n",
+        f"brokersim: error: {url}: no connection (Connection refused); {hint}\n",
     )
 
 
