@@ -128,7 +128,7 @@ def test_what_is_computed_is_kept(tmp_path: Path) -> None:
 
 
 def test_policies_save_what_they_say(tmp_path: Path) -> None:
-    made = reproduce(ReproductionRequest("dynatops", 0.1, figure="table-2"), tmp_path)
+    made = reproduce(ReproductionRequest("dynatops", 0.05, figure="table-2"), tmp_path)
     runs = made.sections["table-2"].runs
     assert not runs[["cost_saved", "overhead_saved", "delay_saved"]].isna().any(axis=None)
     mean = runs[runs["point"] == "100 brokers, 100 topics"].groupby("variant")["cost_saved"].mean()

@@ -47,6 +47,8 @@ LAND, SMALLEST_LAND, CITIES = (20, 60), (10, 12), 50
 """The land (degrees north and east) of full size, the smallest one, and the cities on it."""
 SIZES = {"brokers": ((10, 100), (100, 100), (1000, 100)), "topics": ((100, 50), (100, 500), (100, 5000))}
 """Brokers and topics of the points of figure 10 and table II, by the quantity varied."""
+COMPUTED = 0.1
+"""The scale from which on figure 10 and table II have all sizes: policies are asked without a simulation."""
 REPLICATIONS = 3
 """At any scale, as intervals of two are meaningless."""
 PUBLICATIONS = 1000
@@ -181,7 +183,7 @@ def _savings(path: Path, setting: SweepSetting, patterns: Sequence[str]) -> pd.D
     """The savings of each policy of the scenario over consistent hashing, and its CPU time."""
     rows: list[Raw] = []
     for varied, sizes in SIZES.items():
-        for pattern, (brokers, topics) in product(patterns, sizes if setting.scale > 0.5 else sizes[:2]):
+        for pattern, (brokers, topics) in product(patterns, sizes if setting.scale >= COMPUTED else sizes[:2]):
             overrides = _sized(brokers, topics, pattern)
             experiment = load_scenario(path, overrides)
             for replication in range(experiment.base.replications):
