@@ -194,8 +194,9 @@ def notes_of(reproduction: Reproduction) -> Iterator[str]:
     if smallest < 1:
         of = "This is"
         if larger:
-            titles = [title for title, run in _shared(reproduction) if run.scale == smallest]
-            of = f"Each claim says at which scale its runs were made. {'; '.join(titles)}: these are"
+            runs, sections = reproduction.sections, reproduction.paper.sections
+            small = [each.figure for each in sections if each.source in runs and runs[each.source].scale == smallest]
+            of = f"Each claim says at which scale its runs were made. {', '.join(small)}: these are"
         yield (
             f"{of} a quick look (--scale {smallest:g}): {reproduction.paper.smaller}, so verdicts may differ from those at full scale."
         )

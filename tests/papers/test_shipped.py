@@ -115,7 +115,7 @@ def test_figures_of_two_scales_each_say_which_is_theirs(tmp_path: Path) -> None:
     assert claims.loc["seven", "version"] == "0.2.0"
     export_reproduction(mixed, tmp_path)
     text = (tmp_path / TEXT).read_text()
-    assert "Each claim says at which scale its runs were made. More of it: these are a quick look (--scale 0.1)" in text
+    assert "Each claim says at which scale its runs were made. more: these are a quick look (--scale 0.1)" in text
     assert text.endswith("brokersim 0.1.0, scale 1.\nbrokersim 0.2.0, scale 0.1.\n")
     for claim, scale in claims["scale"].items():
         assert all(f", scale {scale:g} |" in line for line in text.splitlines() if f"| {claim}. “" in line)

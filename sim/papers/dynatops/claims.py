@@ -43,7 +43,7 @@ DELAYS = {
 }
 """Readings of delay: what is measured, its name, and the sentence that allows it."""
 WHOLE = [metric for metric in DELAYS if metric != "tree_delay"]
-"""Those of the whole way."""
+"""Readings of the whole way."""
 
 
 def claims() -> Iterator[Claim]:
