@@ -13,7 +13,7 @@ from analysis.comparison import variants_of
 from analysis.formatting import number, quantity
 from analysis.tables import control_messages, faults_of, runs_of
 from sim.experiments.results import Results
-from sim.metrics.declared import CAUSES
+from sim.metrics.causes import CAUSES
 
 WITHIN = 0.01
 """Deliveries have recovered when their ratio is back within this share of the ratio before the fault."""

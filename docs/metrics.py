@@ -26,7 +26,8 @@ def _better(metric: Metric) -> str:
 def _windows(metric: Metric) -> str:
     match metric.windows:
         case Ratio(above, below, less):
-            return f"`{above}` / " + (f"(`{below}` − `{less}`)" if less else f"`{below}`")
+            below = " − ".join(f"`{name}`" for name in (below, *less))
+            return f"`{above}` / " + (f"({below})" if less else below)
         case None:
             return "–"
         case rule:

@@ -99,7 +99,7 @@ class MetricPromises(Promises):
         metric, series = self.plugin.metric, tables["timeseries"]
         if metric.windows is not None and metric.column in series:
             yield f"the time series already has a column '{metric.column}'"
-        for part in (metric.windows.below, metric.windows.less) if isinstance(metric.windows, Ratio) else ():
+        for part in (metric.windows.below, *metric.windows.less) if isinstance(metric.windows, Ratio) else ():
             if part and part not in series:
                 yield f"the time series has no column '{part}' (it has: {', '.join(series)})"
 

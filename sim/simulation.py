@@ -27,7 +27,7 @@ from sim.brokers.fabric.delivery import DeliverySetting
 from sim.brokers.fabric.stations import StationSetting
 from sim.brokers.fabric.transmission import LinkSetting
 from sim.brokers.network import Network, NetworkSetting
-from sim.brokers.users.legs import ClientSetting, Speed
+from sim.brokers.users.legs import ClientSetting, SessionSetting, Speed
 from sim.brokers.users.reconnect import ReconnectSetting
 from sim.files.inputs import File
 from sim.files.parquet import strings
@@ -48,6 +48,7 @@ from sim.policies.views import SelectionPolicy, SelectionSetting
 from sim.scenario.brokers import Brokers
 from sim.scenario.links import LinksTable
 from sim.scenario.model import NetworkTable, Scenario, Unlimited
+from sim.scenario.sessions import SessionsTable, with_sessions
 from sim.workloads.faults.fault import Fault, FaultModel, FaultSetting, Slowdown
 from sim.workloads.faults.promises import FaultPromises
 from sim.workloads.faults.schedule import FaultSchedule, impossible, resolve_faults
@@ -141,6 +142,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
     """
     horizon = _check(scenario, workload)
     streams = Streams(scenario.seed, replication)
+    workload = with_sessions(scenario.network.sessions, workload, streams, horizon)
     sites, cell = broker_sites(scenario, workload)
     brokers = len(sites)
     capacity = frozen(np.ones(brokers)) if sites.capacity is None else sites.capacity
@@ -193,6 +195,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         stations=_stations(scenario.brokers),
         links=_links(scenario.network.links, workload),
         clients=_clients(scenario.network, workload),
+        sessions=_sessions(scenario.network),
         trace=float(scenario.trace),
         subscribers=scenario.subscribers,
         plane=scenario.network.data_plane,
@@ -277,6 +280,14 @@ def _clients(network: NetworkTable, workload: Workload) -> ClientSetting:
         name: getattr(table, name) for name in ("jitter", "buffer", "buffer_bytes", "overflow", "reconnect_after")
     }
     return ClientSetting(speed, slow.share, slower, **shared, until=network.delay_until)
+
+
+def _sessions(network: NetworkTable) -> SessionSetting:
+    """What may wait in sessions, which outlive a crash of their broker if that stores what it has to deliver."""
+    limits = ("queue", "queue_bytes", "max_age", "overflow", "rate", "qos_0")
+    table, stored = network.sessions, network.delivery.store == "persistent"
+    survive = stored and table.persistent and table != SessionsTable()
+    return SessionSetting(**{name: getattr(table, name) for name in limits}, survive=survive)
 
 
 def _bytes_per_second(key: str, rate: float | None, workload: Workload) -> float | None:

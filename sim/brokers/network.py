@@ -41,8 +41,9 @@ from sim.brokers.statistics.records import Channel
 from sim.brokers.statistics.satisfaction import Satisfaction
 from sim.brokers.statistics.traffic import BYTES_IN, BYTES_OUT, cross_region_bytes, link_table, traffic_columns
 from sim.brokers.users.changes import Changes
-from sim.brokers.users.legs import AT_ONCE, ClientSetting, Legs
+from sim.brokers.users.legs import AT_ONCE, SESSIONS, ClientSetting, Legs, SessionSetting
 from sim.brokers.users.reconnect import RECONNECT, ReconnectSetting
+from sim.brokers.users.retained import retained_messages
 from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
 from sim.brokers.users.users import HostedUsers
 from sim.metrics import MetricValue, declared_metrics
@@ -77,6 +78,7 @@ class NetworkSetting:
     stations: StationSetting = NO_TIME
     links: LinkSetting = UNLIMITED
     clients: ClientSetting = AT_ONCE
+    sessions: SessionSetting = SESSIONS
     trace: float = 0.0
     subscribers: bool = False
     plane: Plane = "auto"
@@ -104,10 +106,10 @@ class Network:
         self.setting, self.workload = setting, workload
         self.clock, self._hops = Clock(), PairTimes.of(setting.hop_delay)
         self.recorder = self._recorder(streams.key("best-effort channel"), streams.key("trace"))
-        self._legs: Legs | None = None
-        if self.recorder.deliveries is not None:
-            keys = streams.key("client jitter"), streams.key("slow clients")
-            self._legs = Legs(setting.clients, self.recorder, workload.publications, len(workload.users), keys)
+        self._retained = retained_messages(self.clock, workload, self.recorder, lambda: self.users)
+        keys = streams.key("client jitter"), streams.key("slow clients")
+        passed = setting.clients, setting.sessions, self.recorder, workload, self._retained, keys
+        self._legs = None if self.recorder.deliveries is None else Legs(*passed)
         self.node_of = setting.node_of.copy()
         self.capacity = np.ones(brokers) if setting.capacity is None else setting.capacity
         self.broker_of = np.empty(brokers, np.int32)
@@ -195,7 +197,7 @@ class Network:
     def _recorder(self, key: int, trace_key: int) -> Recorder:
         """Create the recorder; the keys are for the best-effort channel's draws, and for the choice of traced publications."""
         setting, workload, offloading = self.setting, self.workload, self.setting.offloading
-        passes_on = setting.clients.matters
+        passes_on = setting.clients.matters or bool(len(workload.absences) or workload.publications.retain.any())
         copies, by_user, satisfaction, channel = 1, setting.subscribers or passes_on, None, None
         if workload.content is not None:
             copies, by_user = workload.content.conjunctions.fields, False  # receipts of content are counted by user
@@ -238,7 +240,7 @@ class Network:
         Feed(self.clock, CONTROL, self.control.adjust_again).start(self.setting.overlay.period)
         self.users.start()
         self._changes.start()
-        for part in (self.manager, self.offloading, self._publishers, self._healing, self._faults):
+        for part in (self.manager, self.offloading, self._publishers, self._retained, self._healing, self._faults):
             if part is not None:
                 part.start()
 

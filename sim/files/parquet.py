@@ -130,6 +130,12 @@ def count_rows(path: Path) -> int:
         return int(file.metadata.num_rows)
 
 
+def column_names(path: Path) -> list[str]:
+    """The names of the columns of a parquet file. Raises WorkloadError where it is missing or not parquet."""
+    with _reading(path, {}) as file:
+        return list(file.schema_arrow.names)
+
+
 @contextmanager
 def _reading(path: Path, types: Mapping[str, pa.DataType]) -> Iterator[pq.ParquetFile]:
     """Open a parquet file after checking that it has columns of these types."""

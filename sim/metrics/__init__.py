@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from sim import plugins
 from sim.base.errors import PluginError
-from sim.metrics.declared import CAUSES, COUNTED, OURS, QUANTILES, declared_metrics
+from sim.metrics.causes import CAUSES
+from sim.metrics.declared import COUNTED, OURS, QUANTILES, declared_metrics
 from sim.metrics.metric import Metric, MetricValue, Ratio
 
 __all__ = [

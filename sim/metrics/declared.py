@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import NamedTuple
 
 from sim.base.errors import MetricError
+from sim.metrics.causes import CAUSES
 from sim.metrics.metric import Better, Metric, MetricValue, Ratio, Windows
 
 
@@ -34,37 +34,20 @@ QUANTILES = {"p50": 500, "p90": 900, "p95": 950, "p99": 990, "p99_9": 999}
 """Names and per mille of the quantiles of delays."""
 
 
-def _delay(name: str, over: str, description: str) -> list[Metric]:
-    """A mean delay per unit of the column `over`, and its quantiles."""
+LATER = ("session_deliveries", "retained_deliveries")
+"""Deliveries to users that metrics of delays leave out, as they say how long users were away, or when they subscribed."""
+
+
+def _delay(name: str, over: str, description: str, less: tuple[str, ...] = ()) -> list[Metric]:
+    """A mean delay per unit of the column `over` without those of `less`, and its quantiles."""
     return [
-        _seconds(name, description, Ratio(f"{name}_sum", over)),
+        _seconds(name, description, Ratio(f"{name}_sum", over, less)),
         *(
             _seconds(f"{name}_{quantile}", f"{permille / 10:g}th percentile of {name}, to 0.4 % (log-linear histogram)")
             for quantile, permille in QUANTILES.items()
         ),
     ]
 
-
-class Cause(NamedTuple):
-    """Why something due was lost: a clause to follow `because`, and whether the loss is on the way from the broker to the user."""
-
-    why: str
-    of_users: bool = False
-
-
-CAUSES = {
-    "joining": Cause("the broker was not yet on the tree, or no longer"),
-    "queue_full": Cause("a broker's queue, or its buffer for a link, was full"),
-    "link": Cause("a link lost the message"),
-    "crashed": Cause("a broker was down, or crashed with the message"),
-    "partitioned": Cause("a link was cut"),
-    "expired": Cause("it had been sent as often as it may be"),
-    "hop_limit": Cause("copies had taken as many hops as they may"),
-    "offloaded": Cause("the topic was offloaded and the best-effort channel failed"),
-    "slow_client": Cause("the broker's buffer for the user was full", of_users=True),
-    "disconnected": Cause("the user was disconnected, for being slow or as the broker had crashed", of_users=True),
-}
-"""The causes of losses."""
 
 OURS: dict[str, Metric] = {
     metric.name: metric
@@ -97,22 +80,23 @@ OURS: dict[str, Metric] = {
             "user_notification_delay",
             "delivered_users",
             "time from the publisher's broker to the moment of `delay_until`, mean over delivered (publication, user) pairs",
+            LATER,
         ),
         _seconds(
             "tree_delay",
             "time from the root of the tree until the due broker has served it, mean over delivered pairs",
-            windows=Ratio("tree_delay_sum", "delivered", "best_effort_deliveries"),
+            windows=Ratio("tree_delay_sum", "delivered", ("best_effort_deliveries",)),
         ),
         _seconds(
             "user_tree_delay",
             "time from the root of the tree to the moment of `delay_until`, mean over delivered (publication, user) pairs",
-            windows=Ratio("user_tree_delay_sum", "delivered_users", "best_effort_users"),
+            windows=Ratio("user_tree_delay_sum", "delivered_users", ("best_effort_users", *LATER)),
         ),
         Metric(
             "tree_hops",
             "hops",
             "mean hops from the root to a due broker",
-            windows=Ratio("tree_hops_sum", "delivered", "best_effort_deliveries"),
+            windows=Ratio("tree_hops_sum", "delivered", ("best_effort_deliveries",)),
         ),
         Metric(
             "uplink_hops",
@@ -331,7 +315,36 @@ OURS: dict[str, Metric] = {
         _seconds(
             "client_wait",
             "time that a publication waits at the broker for a user who takes no more, mean over delivered (publication, user) pairs",
-            windows=Ratio("client_wait_sum", "delivered_users"),
+            windows=Ratio("client_wait_sum", "delivered_users", LATER),
+        ),
+        _count(
+            "session_deliveries",
+            "count",
+            "(publication, user) pairs delivered after the user's return, as they had waited in its session",
+            "neutral",
+        ),
+        _seconds(
+            "session_delay",
+            "time from publication until such a delivery, mean over session_deliveries",
+            Ratio("session_delay_sum", "session_deliveries"),
+        ),
+        _count("resumed_sessions", "count", "returns of users for whom messages waited", "neutral"),
+        _seconds(
+            "catch_up_time",
+            "time from a user's return until nothing waits for it any more, mean over resumed_sessions",
+            Ratio("catch_up_time_sum", "resumed_sessions"),
+        ),
+        _total("session_queue_max", "count", "most messages that waited in one session"),
+        _count(
+            "retained_deliveries",
+            "count",
+            "(publication, user) pairs delivered as the user subscribed, of publications that were retained",
+            "neutral",
+        ),
+        _seconds(
+            "retained_delay",
+            "time from the subscription until such a delivery, mean over retained_deliveries",
+            Ratio("retained_delay_sum", "retained_deliveries"),
         ),
         _event("disconnects", "count", "times that a user was disconnected for being slow"),
         Metric("utilisation", "–", "share of time that a broker is busy, mean over brokers", "neutral"),

@@ -17,11 +17,11 @@ MetricValue = float | int | None
 
 @dataclass(frozen=True)
 class Ratio:
-    """A mean over any windows: the sum of the column `above`, divided by the sum of `below` less that of `less`."""
+    """A mean over any windows: the sum of the column `above`, divided by the sum of `below` without those of `less`."""
 
     above: str
     below: str
-    less: str = ""
+    less: tuple[str, ...] = ()
 
 
 Windows = Literal["sum", "average"] | Ratio
@@ -51,7 +51,7 @@ class Metric:
     def parts(self) -> tuple[str, ...]:
         """The columns of the time series that it is computed from."""
         if isinstance(self.windows, Ratio):
-            return tuple(filter(None, (self.windows.above, self.windows.below, self.windows.less)))
+            return self.windows.above, self.windows.below, *self.windows.less
         return (self.name,) if self.windows else ()
 
     @property
@@ -70,7 +70,7 @@ class Metric:
             case "average":
                 return float(total(self.name)) / seconds if seconds else 0.0
             case Ratio(above, below, less):
-                number = total(below) - (total(less) if less else 0)
+                number = total(below) - sum(map(total, less))
                 return float(total(above)) / number if number else None
         raise AssertionError(f"{self.name} has no windows")
 
@@ -78,7 +78,7 @@ class Metric:
         """The metric in each window, NaN where it is a mean over nothing; None where the time series does not have it."""
         match self.windows:
             case Ratio(above, below, less) if {above, below} <= columns.keys():
-                number = columns[below] - columns.get(less, 0.0)
+                number = columns[below] - sum(columns.get(name, 0.0) for name in less)
                 return columns[above] / np.where(number > 0, number, np.nan)
             case "sum" | "average" if self.name in columns:
                 return columns[self.name]

@@ -39,6 +39,7 @@ from sim.scenario.kinds import Kinds, OwnMetrics, Table
 from sim.scenario.links import LinksTable
 from sim.scenario.reading import tables_of
 from sim.scenario.reconnect import ReconnectTable
+from sim.scenario.sessions import SessionsTable
 
 MORE_SHARED = ("variant", "report", "precision", "sweep", "tune")
 SHARED = {"title", "seed", "replications", "metrics", *MORE_SHARED}
@@ -183,6 +184,8 @@ class NetworkTable(FixedTable):
     """What brokers do about copies that are lost between them."""
     healing: HealingTable = Field(default=HealingTable(), exclude_if=lambda table: table == HealingTable())
     """How the overlay heals when brokers crash; by default it does not."""
+    sessions: SessionsTable = Field(default=SessionsTable(), exclude_if=lambda table: table == SessionsTable())
+    """What brokers keep for users who are offline, and for those who subscribe later."""
     delay_until: Literal["broker", "served", "client"] = "served"
     """The end of users' delays: when a due broker has the message, has served it, or the user has it."""
     hop_cost: Literal["one_way", "rtt"] = "one_way"
@@ -268,6 +271,8 @@ class Scenario(FixedTable):
             for keys, what, value in (*_repeats(self), *self._attempts())
             if horizon / value > MOST_STEPS
         ]
+        if (wrong := self.network.sessions.wrong(horizon)) is not None:
+            often.append((("network", "sessions", "offline", wrong[0]), wrong[1]))
         late = list(too_late(self.faults, horizon))
         if not late and self.faults and self.network.brokers != "cells":
             brokers = self.network.brokers

@@ -14,7 +14,7 @@ import sim
 from analysis.recovery import absences, effects, fault_tables
 from analysis.report import render_report
 from analysis.stepped import trees_in_faults
-from sim.metrics.declared import CAUSES
+from sim.metrics.causes import CAUSES
 
 
 def series(delivered: list[int], **columns: list[int]) -> pd.DataFrame:

@@ -26,6 +26,7 @@ from test_against_oracle import (
     random_healing,
     random_links,
     random_members,
+    random_sessions,
     schedule,
 )
 from test_offloading import KEY, Drawn
@@ -139,7 +140,7 @@ def _case(rng: random.Random, kind: str, seed: int) -> Case:
     service = rng.choices(("none", "deterministic", "exponential"), (10, 45, 45))[0]
     join = "message" if geometry in (*RENDEZVOUS, "geographic") and rng.random() < 0.9 else "instant"
     bounded = service != "none" and rng.random() < 0.75
-    return Case(
+    made = Case(
         brokers=brokers,
         topics=topics,
         geometry=geometry,
@@ -182,6 +183,10 @@ def _case(rng: random.Random, kind: str, seed: int) -> Case:
         looks=[],
         clients=random_clients(seed, (20.0, 2000.0)),
     )
+    sessions = random_sessions(seed, users, topics, len(made.publications), horizon)
+    if kind == "content" and sessions:
+        sessions |= {"retain": [0] * len(made.publications), "asked": []}
+    return replace(made, sessions=sessions)
 
 
 def _loaded(rng: random.Random, kind: str, case: Case) -> Case:
@@ -509,6 +514,7 @@ PLAIN = {
     "faults": {},
     "healing": {},
     "delivery": {},
+    "sessions": {},
 }
 """What a case may do without."""
 
@@ -526,7 +532,7 @@ def _smaller(made: Generated) -> Iterator[Generated]:
             yield replace(made, case=replace(case, **{name: value}))
     for rows in _fewer(made.subscriptions):
         yield replace(made, subscriptions=rows)
-    for name in ("publications", "changes", "movements"):
+    for name in ("changes", "movements") if case.sessions else ("publications", "changes", "movements"):
         for rows in _fewer(getattr(case, name)):
             yield replace(made, case=replace(case, **{name: rows}))
     for rows in _fewer_faults(case.faults.get("rows", [])):

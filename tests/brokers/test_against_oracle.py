@@ -30,7 +30,7 @@ from sim.brokers.control.healing import HealingSetting
 from sim.brokers.fabric.delivery import DeliverySetting
 from sim.brokers.fabric.transmission import LinkSetting
 from sim.brokers.network import Network, NetworkSetting
-from sim.brokers.users.legs import ClientSetting, Speed
+from sim.brokers.users.legs import ClientSetting, SessionSetting, Speed
 from sim.brokers.users.reconnect import ReconnectSetting
 from sim.files.inputs import File
 from sim.overlay.broadcast import Broadcast
@@ -50,7 +50,7 @@ from sim.policies.selection.similarity import SimilaritySelection
 from sim.policies.views import SelectionSetting
 from sim.workloads.faults.fault import Drain, Join
 from sim.workloads.faults.schedule import FaultSchedule
-from sim.workloads.format.workload import Workload
+from sim.workloads.format.workload import Absences, RetainedRequests, Workload
 
 GRAIN = 0.25  # s: changes, publications, hops and services share a coarse grid, so that ties are frequent
 RENDEZVOUS = ("chord", "star", "tapestry", "owner-shard")
@@ -95,6 +95,7 @@ class Case:
     delivery: dict[str, Any] = field(default_factory=dict)  # what is sent again, by the names of DeliverySetting
     hops: int | None = None  # that copies go at most where they are flooded
     healing: dict[str, Any] = field(default_factory=dict)  # period, convergence, and successors of a ring
+    sessions: dict[str, Any] = field(default_factory=dict)  # absences, what waits meanwhile, and what is retained
 
     @property
     def floods(self) -> bool:
@@ -138,6 +139,38 @@ def random_clients(seed: int, rates: tuple[float, float]) -> dict[str, Any]:
         "overflow": rng.choice(("drop-newest", "drop-oldest", "disconnect")),
         "reconnect_after": rng.choice((0.0, GRAIN, 1.0)),
         "until": rng.choice(("broker", "served", "client", "client")),
+    }
+
+
+def random_sessions(seed: int, users: int, topics: int, publications: int, horizon: float) -> dict[str, Any]:
+    """Absences of users, mostly on the grid, what waits for them, and publications that are retained and asked for, in most cases."""
+    rng = random.Random(f"sessions {seed}")
+    if rng.random() < 0.4:
+        return {}
+    grain = rng.choice((GRAIN, GRAIN, 0.1))
+    ends, absences = [0.0] * users, []
+    for _ in range(rng.choice((0, users, 4 * users))):
+        user = rng.randrange(users)
+        start = ends[user] + grain * rng.choice((0, 1, 2, 6))
+        ends[user] = min(start + grain * rng.choice((0, 1, 2, 5, 20)), horizon + 1.0)
+        if start < ends[user] or start < horizon:
+            session = rng.choice(("resumed", "resumed", "resumed", "over", "none"))
+            absences.append((user, start, ends[user], session))
+    asked = {
+        (grain * rng.randrange(int(horizon / grain)), rng.randrange(users), rng.randrange(topics))
+        for _ in range(rng.choice((0, 5, 20)))
+    }
+    return {
+        "absences": sorted(absences, key=lambda row: row[1]),
+        "queue": rng.choice((None, 0, 1, 2, 2, 5)),
+        "queue_bytes": rng.choice((None, None, 6, 20)),
+        "max_age": rng.choice((None, None, GRAIN, 1.0)),
+        "overflow": rng.choice(("drop-newest", "drop-oldest")),
+        "rate": rng.choice((None, None, 2.0, 1 / GRAIN, 10.0)),
+        "survive": rng.random() < 0.5,
+        "qos": [rng.choice((-1, 0, 1)) for _ in range(publications)],
+        "retain": [rng.choice((0, 0, 1)) for _ in range(publications)] if rng.random() < 0.7 else [0] * publications,
+        "asked": sorted(asked),
     }
 
 
@@ -281,7 +314,7 @@ def cases(draw: st.DrawFn, **fixed: Any) -> Case:
     if geometry in ("graph", "tapestry", "topic-connected"):  # whose nodes are the brokers, as far apart to and fro
         node_of = list(range(brokers))
         delay = (np.triu(delay) + np.triu(delay).T).tolist()
-    return Case(
+    made = Case(
         **{
             "brokers": brokers,
             "topics": topics,
@@ -321,6 +354,7 @@ def cases(draw: st.DrawFn, **fixed: Any) -> Case:
             **fixed,
         }
     )
+    return replace(made, sessions=random_sessions(seed, users, topics, len(made.publications), horizon))
 
 
 @st.composite
@@ -448,6 +482,7 @@ def built(case: Case, world: Workload | None = None, **setting: Any) -> Network:
         topics=case.topics,
         horizon=case.horizon + 4 * GRAIN,
     )
+    world = with_sessions(case, world)
     geometry = overlay(case)
     return Network(
         NetworkSetting(
@@ -464,6 +499,7 @@ def built(case: Case, world: Workload | None = None, **setting: Any) -> Network:
             regions=None if case.regions is None else np.array(case.regions),
             links=LinkSetting(**case.lines),
             clients=ClientSetting(**case.clients),
+            sessions=SessionSetting(**session_setting(case)),
             reconnect=reconnect(case),
             delivery=DeliverySetting(**case.delivery),
             healing=healing(case),
@@ -480,6 +516,43 @@ def built(case: Case, world: Workload | None = None, **setting: Any) -> Network:
         ),
         world,
         Streams(case.seed),
+    )
+
+
+def session_setting(case: Case) -> dict[str, Any]:
+    """What may wait in sessions."""
+    return {
+        name: case.sessions[name]
+        for name in ("queue", "queue_bytes", "max_age", "overflow", "rate", "survive")
+        if case.sessions
+    }
+
+
+def with_sessions(case: Case, world: Workload) -> Workload:
+    """The workload with absences, and what is retained and asked for."""
+    if not case.sessions:
+        return world
+    sessions, end = ("none", "resumed", "over"), world.horizon
+    user, start, stop, session = (
+        zip(*case.sessions["absences"], strict=True) if case.sessions["absences"] else ((),) * 4
+    )
+    time, who, topic = zip(*case.sessions["asked"], strict=True) if case.sessions["asked"] else ((),) * 3
+    return replace(
+        world,
+        publications=replace(
+            world.publications,
+            retain=np.array(case.sessions["retain"], np.int8),
+            qos=np.array(case.sessions["qos"], np.int8),
+        ),
+        absences=Absences(
+            np.array(user, np.int32),
+            np.array(start, np.float64),
+            np.minimum(np.array(stop, np.float64), end),
+            np.array([sessions.index(each) for each in session], np.int8),
+        ),
+        retained_requests=RetainedRequests(
+            np.array(time, np.float64), np.array(who, np.int32), np.array(topic, np.int32)
+        ),
     )
 
 
@@ -573,6 +646,9 @@ def expected_world(case: Case, copies: int = 1) -> oracle.World:
         [(time, user) for time, user, *_ in case.movements],
         [(time, topic, None if who < 0 else who, size) for time, topic, who, size in case.publications],
         {row: int(uniform(outside_key, row // copies) * case.brokers) for row in range(len(case.publications))},
+        dict(enumerate(case.sessions.get("qos", ()))),
+        [number for number, retains in enumerate(case.sessions.get("retain", ())) if retains],
+        case.sessions.get("asked", []),
     )
 
 
@@ -749,8 +825,10 @@ def expected_lines(case: Case) -> oracle.Lines | None:
 
 def expected_clients(case: Case) -> clients_oracle.Clients:
     """The way to users."""
+    given = {name: value for name, value in session_setting(case).items() if value is not None}
+    sessions = clients_oracle.Sessions(case.sessions.get("absences", []), **given)
     if not case.clients:
-        return clients_oracle.Clients()
+        return clients_oracle.Clients(sessions=sessions)
     given, streams = dict(case.clients), Streams(case.seed)
     slow, share, fast, sigma = given.pop("slow"), given.pop("slow_share"), given.pop("speed"), given.pop("jitter")
     jitter_key, slow_key = streams.key("client jitter"), streams.key("slow clients")
@@ -762,7 +840,7 @@ def expected_clients(case: Case) -> clients_oracle.Clients:
     def factor(number: int, user: int) -> float:
         return math.exp(sigma * normal(jitter_key, number, user) - sigma * sigma / 2) if sigma else 1.0
 
-    return clients_oracle.Clients(way, factor, **given)
+    return clients_oracle.Clients(way, factor, **given, sessions=sessions)
 
 
 def expected_queueing(load: dict[str, Any]) -> dict[str, Any]:
@@ -913,7 +991,7 @@ def compare_delays(network: Network, truth: oracle.Network) -> None:
     for (number, _), time in truth.delivered.items():
         count(number, time, "brokers")
     for (number, _), coming in truth.came.items():
-        if coming.fate == "delivered":
+        if coming.fate == "delivered" and coming.kind == "live":
             count(number, coming.moment(truth.setting.clients.until), "users")
     for column, expected in delays.items():
         bins = [np.repeat(table[name], table[column]) for name in ("window", "lower", "upper")]

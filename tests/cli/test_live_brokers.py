@@ -56,11 +56,15 @@ def text(value: str) -> bytes:
 
 
 class Mqtt:
-    """A client of MQTT 5.0 with just what is needed here."""
+    """A client of MQTT 5.0, or of 3.1.1 with a session of its own, with just what is needed here."""
 
-    def __init__(self, port: int, name: str) -> None:
+    def __init__(self, port: int, name: str, *, version: int = 5, clean: bool = True, will: str | None = None) -> None:
+        self.properties = b"\x00" if version == 5 else b""
         self.socket = socket.create_connection(("127.0.0.1", port), 5)
-        self.send(0x10, text("MQTT") + b"\x05\x02\x00\x3c\x00" + text(name))
+        flags = 2 * clean + (0 if will is None else 0x0C)  # of quality of service 1
+        last = b"" if will is None else self.properties + text(will) + text("gone")
+        start = text("MQTT") + bytes([version, flags]) + b"\x00\x3c" + self.properties
+        self.send(0x10, start + text(name) + last)
 
     def send(self, kind: int, body: bytes, *, answered: bool = True) -> None:
         assert len(body) < 128
@@ -68,11 +72,12 @@ class Mqtt:
         if answered:
             self.socket.recv(4096)
 
-    def subscribe(self, *filters: str) -> None:
-        self.send(0x82, b"\x00\x01\x00" + b"".join(text(one) + b"\x00" for one in filters))
+    def subscribe(self, *filters: str, qos: int = 0) -> None:
+        self.send(0x82, b"\x00\x01" + self.properties + b"".join(text(one) + bytes([qos]) for one in filters))
 
-    def publish(self, topic: str, *, retain: bool = False) -> None:
-        self.send(0x30 | retain, text(topic) + b"\x00x", answered=False)
+    def publish(self, topic: str, *, retain: bool = False, qos: int = 0, content: bytes = b"x") -> None:
+        identity = b"\x00\x09" if qos else b""
+        self.send(0x30 | 2 * qos | retain, text(topic) + identity + self.properties + content, answered=qos > 0)
         time.sleep(0.02)  # so that the order is the same at all clients
 
     def close(self) -> None:
@@ -90,11 +95,18 @@ def replay(brokersim: Brokersim, tmp_path: Path, log: Path, name: str) -> tuple[
     return load_workload(tmp_path / "w").users.names.to_pylist(), out
 
 
-def test_mosquitto_with_shared_subscriptions_and_retained_messages(brokersim: Brokersim, tmp_path: Path) -> None:
+@contextmanager
+def mosquitto(tmp_path: Path) -> Iterator[tuple[int, Path]]:
+    """Its port and its log."""
     port, log = free_port(), tmp_path / "mosquitto.log"
     settings = f"listener {port} 127.0.0.1\nallow_anonymous true\nlog_type all\nlog_dest file {log}\nuser root\n"
     (tmp_path / "m.conf").write_text(settings)
     with running("mosquitto", "-c", str(tmp_path / "m.conf"), port=port):
+        yield port, log
+
+
+def test_mosquitto_with_shared_subscriptions_and_retained_messages(brokersim: Brokersim, tmp_path: Path) -> None:
+    with mosquitto(tmp_path) as (port, log):
         sensor = Mqtt(port, "sensor")
         sensor.publish("config/rate", retain=True)
         workers = [Mqtt(port, f"worker {n}") for n in range(3)]
@@ -113,7 +125,48 @@ def test_mosquitto_with_shared_subscriptions_and_retained_messages(brokersim: Br
             client.close()
     users, out = replay(brokersim, tmp_path, log, "mosquitto")
     assert users == ["sensor", "worker 0", "worker 1", "worker 2", "$share/crew/jobs/+"]
-    assert "13 deliveries in the trace, 13 simulated: equal for each of 6 pairs of topic and subscriber" in out
+    assert "14 deliveries in the trace, 14 simulated: equal for each of 6 pairs of topic and subscriber" in out
+
+
+def test_mosquitto_with_sessions_that_it_keeps(brokersim: Brokersim, tmp_path: Path) -> None:
+    """A phone is away twice and takes its session over once; what waits for it is what was sent with quality of service 1."""
+    with mosquitto(tmp_path) as (port, log):
+        sensor = Mqtt(port, "sensor")
+        sensor.publish("config/rate", retain=True, qos=1)
+        sensor.publish("config/old", retain=True)
+        phone = Mqtt(port, "phone", version=4, clean=False)
+        phone.subscribe("home/#", "config/+", qos=1)
+        phone.subscribe("news", qos=0)
+        worker = Mqtt(port, "worker", version=4, clean=False)
+        worker.subscribe("$share/crew/jobs", qos=1)
+        lamp = Mqtt(port, "lamp", will="home/lamp")
+        sensor.publish("home/hall", qos=1)
+        phone.close()
+        worker.close()
+        time.sleep(0.1)
+        for topic, qos in (("home/hall", 1), ("home/hall", 0), ("news", 1), ("config/rate", 1), ("jobs", 1)):
+            sensor.publish(topic, qos=qos, retain=topic == "config/rate")
+        lamp.socket.close()  # its will is published
+        sensor.publish("config/old", retain=True, content=b"")
+        time.sleep(0.1)
+        phone = Mqtt(port, "phone", version=4, clean=False)
+        worker = Mqtt(port, "worker", version=4, clean=False)
+        sensor.publish("home/hall", qos=1)
+        again = Mqtt(port, "phone", version=4, clean=False)
+        phone.socket.close()
+        again.subscribe("config/+", qos=1)  # brings what is retained once more
+        sensor.publish("news")
+        again.close()
+        sensor.publish("home/hall", qos=1)
+        time.sleep(0.1)
+        fresh = Mqtt(port, "phone", version=4)  # forgets what waits
+        fresh.subscribe("config/#")
+        time.sleep(0.3)
+        for client in (fresh, worker, sensor):
+            client.close()
+    users, out = replay(brokersim, tmp_path, log, "mosquitto")
+    assert users == ["lamp", "phone", "sensor", "worker", "$share/crew/jobs"]
+    assert "11 deliveries in the trace, 11 simulated: equal for each of 6 pairs of topic and subscriber" in out
 
 
 def test_a_nats_server_with_queue_groups(brokersim: Brokersim, tmp_path: Path) -> None:

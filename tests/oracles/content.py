@@ -125,8 +125,8 @@ class Network(topics.Network):
         for number in sorted({copy // self.fields for copy in self.origin}):
             outcome = self.outcome(number)
             for user, (served, copy) in outcome.came.items():
-                arrived, size = self.arrived[copy, outcome.due[user]], self.world.publications[copy][3]
-                yield user, Coming(number, arrived, served, size)
+                published, _, _, size, *_ = self.world.publications[copy]
+                yield user, Coming(number, self.arrived[copy, outcome.due[user]], served, size, published)
 
     def of_users(self, since: float, until: float) -> dict[str, float | int | None]:
         return {}  # `metrics` below has them

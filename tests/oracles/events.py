@@ -23,6 +23,8 @@ class Row(NamedTuple):
     publisher: str | None = None
     clean: int | None = None
     expiry: int | None = None
+    retain: int | None = None
+    qos: int | None = None
 
 
 @dataclass
@@ -35,12 +37,16 @@ class Story:
     topics: list[str] = field(default_factory=list)
     sessions: list[tuple[str, float, float]] = field(default_factory=list)
     changes: list[tuple[float, str, str, int]] = field(default_factory=list)
-    publications: list[tuple[float, str, str | None, int]] = field(default_factory=list)
+    publications: list[tuple[float, str, str | None, int, int, int]] = field(default_factory=list)
     deliveries: list[tuple[float, str, str | None, str]] = field(default_factory=list)
     no_effect: list[int] = field(default_factory=list)
+    retained: list[int] = field(default_factory=list)
+    absences: list[tuple[str, float, float, str]] = field(default_factory=list)
+    requests: list[tuple[float, str, str]] = field(default_factory=list)
 
 
 ACTIONS = ("connect", "subscribe", "unsubscribe", "disconnect", "publish", "deliver")
+FOREVER = float("inf")
 EPOCH = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]*)?([eE]\+?[0-9]{1,2})?\s*")
 
 
@@ -133,11 +139,30 @@ def shared(name: str) -> str | None:
     return (found[1] or found[2]) if found else None
 
 
-def tell(rows: list[Row], persistent: bool = False, filters: str = "exact") -> Story:
-    """The workload of usable rows, in the order of the files; `no_effect` collects places in `rows`."""
+def tell(rows: list[Row], persistent: bool = False, filters: str = "exact", queues_qos_0: bool = False) -> Story:
+    """The workload of usable rows, in the order of the files; `no_effect` and `retained` collect places in `rows`."""
     order = sorted(range(len(rows)), key=lambda place: rows[place].micros)
-    effective = [place for place, _, _ in _states(rows, order, persistent)]
-    story = Story(no_effect=sorted(set(order) - set(effective)))
+    retaining = [row for row in rows if row.action == "publish" and row.retain == 1 and row.size > 0]
+    story = Story(
+        retained=[
+            place
+            for place, row in enumerate(rows)
+            if row.action == "deliver"
+            and row.retain == 1
+            and not any(one.topic == row.topic and one.micros <= row.micros for one in retaining)
+        ]
+    )
+    order = [place for place in order if place not in story.retained]
+
+    def asks(row: Row) -> list[str]:
+        """The topics with a retained message at some time that a row subscribes to."""
+        if row.action != "subscribe" or shared(row.topic):
+            return []
+        return [t for t in sorted({one.topic for one in retaining}) if matches(row.topic, t, filters)]
+
+    states = list(_states(rows, order, persistent, queues_qos_0, asks))
+    effective = [place for _, place, _, _, _ in states if place is not None]
+    story.no_effect = sorted(set(order) - set(effective))
     if not effective:
         return story
     kept = [rows[place] for place in effective]
@@ -150,11 +175,14 @@ def tell(rows: list[Row], persistent: bool = False, filters: str = "exact") -> S
     occurring |= {name for name in (shared(name) or name for name in asked) if not is_filter(name, filters)}
     story.topics = sorted(occurring, key=name_key)
 
-    def wanted(connected, held):
-        """The subscriptions in force: those of clients, and of groups with a connected member that holds the shared one."""
+    def seconds(micros):
+        return (micros - story.origin * 1_000_000) / 1_000_000
+
+    def wanted(in_force):
+        """The subscriptions in force: those of clients, and of groups of which one member's is."""
         found = set()
-        for client in connected:
-            for name in held.get(client, ()):
+        for client, held in in_force.items():
+            for name in held:
                 who = name if shared(name) else client
                 found |= {(who, t) for t in story.topics if matches(shared(name) or name, t, filters)}
         return found
@@ -162,26 +190,35 @@ def tell(rows: list[Row], persistent: bool = False, filters: str = "exact") -> S
     before: set[tuple[str, str]] = set()
     open_: dict[str, list] = {}
     members: set[tuple[str, str]] = set()
-    for place, connected, held in _states(rows, order, persistent):
-        row = rows[place]
-        time = (row.micros - story.origin * 1_000_000) / 1_000_000
+    for micros, place, connected, in_force, absences in states:
+        time = seconds(micros)
+        if time >= story.horizon:
+            continue
+        row = rows[place] if place is not None else Row(micros, "expiry", None)
+        story.absences += [
+            (who, seconds(start), min(seconds(end), story.horizon), what)
+            for who, start, end, what in absences
+            if seconds(start) < story.horizon
+        ]
+        if row.action == "publish":
+            qos = -1 if row.qos is None else row.qos
+            story.publications.append((time, row.topic, row.client, row.size, row.retain or 0, qos))
+            continue
+        if row.action == "deliver":
+            story.deliveries.append((time, row.topic, row.publisher, row.client))
+            continue
         if row.action == "subscribe" and shared(row.topic):
             members.add((row.client, row.topic))
-        if row.action == "publish":
-            story.publications.append((time, row.topic, row.client, row.size))
-        elif row.action == "deliver":
-            story.deliveries.append((time, row.topic, row.publisher, row.client))
-        else:
-            client = row.client
-            now = wanted(connected, held)
-            story.changes += [(time, who, topic, -1) for who, topic in sorted(before - now)]
-            story.changes += [(time, who, topic, 1) for who, topic in sorted(now - before)]
-            before = now
-            if client in open_ and row.action in ("connect", "disconnect"):
-                open_.pop(client)[2] = time
-            if client in connected and client not in open_:
-                open_[client] = [client, time, float(story.horizon)]
-                story.sessions.append(open_[client])
+        story.requests += [(time, row.client, topic) for topic in asks(row)]
+        now = wanted(in_force)
+        story.changes += [(time, who, topic, -1) for who, topic in sorted(before - now)]
+        story.changes += [(time, who, topic, 1) for who, topic in sorted(now - before)]
+        before = now
+        if row.client in open_ and row.action in ("connect", "disconnect"):
+            open_.pop(row.client)[2] = time
+        if row.client in connected and row.client not in open_:
+            open_[row.client] = [row.client, time, float(story.horizon)]
+            story.sessions.append(open_[row.client])
     story.sessions = [tuple(session) for session in story.sessions]
     story.deliveries = _to_groups(story, groups, members, filters)
     received = {who for _, who, _, _ in story.changes} | {who for _, _, _, who in story.deliveries}
@@ -196,7 +233,7 @@ def _to_groups(story, groups, members, filters):
         own = [action for at, who, what, action in story.changes if at <= time and (who, what) == (client, topic)]
         options = [client] if own and own[-1] == 1 else []
         options += [g for g in groups if (client, g) in members and matches(shared(g), topic, filters)]
-        published = sum(at <= time and what == topic for at, what, _, _ in story.publications)
+        published = sum(at <= time and what == topic for at, what, *_ in story.publications)
         first = [who for who in options if served.get((who, topic)) != published]
         who = (first or options[-1:] or [client])[0]
         served[who, topic] = published
@@ -204,41 +241,107 @@ def _to_groups(story, groups, members, filters):
     return found
 
 
-def _states(rows, order, persistent):
-    """Each row that has an effect, with who is connected and who holds which filters after it."""
-    forever = float("inf")
-    connected: set[str] = set()
-    held: dict[str, set[str]] = {}
-    keeps: dict[str, float] = {}  # s
-    left: dict[str, int] = {}
+class _Clients:
+    """Who is connected, who holds which filters, and who is away since when."""
+
+    def __init__(self, persistent, queues_qos_0):
+        self.default, self.queues_qos_0 = (FOREVER if persistent else 0), queues_qos_0
+        self.connected: set[str] = set()
+        self.held: dict[str, dict[str, int | None]] = {}
+        self.keeps: dict[str, float] = {}  # µs
+        self.left: dict[str, float] = {}  # of those who are away and whose session is not over
+        self.missing: dict[str, tuple[float, float]] = {}  # from when, and until when there is a session
+
+    def in_force(self):
+        return {
+            client: {name for name, qos in mine.items() if client in self.connected or qos != 0 or self.queues_qos_0}
+            for client, mine in self.held.items()
+        }
+
+    def after(self, time, place, absences=()):
+        return time, place, set(self.connected), self.in_force(), list(absences)
+
+    def expire(self, until):
+        while over := [(self.left[who] + self.keeps[who], who) for who in self.left]:
+            time, who = min(over)
+            if time >= until:
+                return
+            del self.left[who]
+            if self.in_force()[who]:
+                self.held[who].clear()
+                yield self.after(time, None)
+            self.held[who].clear()
+
+    def returns(self, who, now, fresh=False):
+        """The absences that are over now."""
+        self.left.pop(who, None)
+        if who not in self.missing:
+            return []
+        start, over = self.missing.pop(who)
+        if now > over:
+            return [(who, start, over, "over"), (who, over, now, "none")]
+        return [(who, start, now, "over" if fresh else "resumed")]
+
+    def leave(self, who, now):
+        self.connected.discard(who)
+        if self.keeps[who] == 0:
+            self.held[who].clear()
+        self.left[who] = now
+        if self.in_force()[who]:
+            self.missing[who] = now, now + self.keeps[who]
+
+    def connect(self, who, row):
+        if who in self.connected:
+            self.leave(who, row.micros)
+        absences = self.returns(who, row.micros, row.clean == 1)
+        if row.clean == 1:
+            self.held[who].clear()
+        self.connected.add(who)
+        self.keeps[who] = {None: self.default, 0: FOREVER, 1: 0}[row.clean]
+        if row.expiry is not None:
+            self.keeps[who] = FOREVER if row.expiry == 2**32 - 1 else row.expiry * 1_000_000
+        return absences
+
+
+def _states(rows, order, persistent, queues_qos_0, asks):
+    """Yields each row that has an effect, and each expiry of a session (None): when, who is connected and whose subscriptions are in
+    force afterwards, and the absences that are known then: who, from when to when, and what becomes of the session.
+    """
+    clients = _Clients(persistent, queues_qos_0)
     for place in order:
-        row = rows[place]
-        mine = held.setdefault(row.client, set())
-        keep = keeps.setdefault(row.client, forever if persistent else 0)
-        away = row.micros - left.get(row.client, 0)
-        if row.action in ("connect", "subscribe") and row.client not in connected and away > keep * 1_000_000:
-            mine.clear()
+        row, who = rows[place], rows[place].client
+        yield from clients.expire(row.micros)
+        if row.action in ("publish", "deliver"):
+            yield clients.after(row.micros, place)
+            continue
+        mine, absences = clients.held.setdefault(who, {}), []
+        clients.keeps.setdefault(who, clients.default)
         if row.action == "connect":
-            if row.clean == 1 or (row.client in connected and keep == 0):
-                mine.clear()
-            connected.add(row.client)
-            keeps[row.client] = {None: forever if persistent else 0, 0: forever, 1: 0}[row.clean]
-            if row.expiry is not None:
-                keeps[row.client] = forever if row.expiry == 2**32 - 1 else row.expiry
+            absences = clients.connect(who, row)
         elif row.action == "disconnect":
-            if row.client not in connected:
+            if who not in clients.connected:
                 continue
-            if keep == 0:
-                mine.clear()
-            connected.discard(row.client)
-            left[row.client] = row.micros
+            clients.leave(who, row.micros)
         elif row.action == "subscribe":
-            if row.client in connected and row.topic in mine:
+            known = who in clients.connected and row.topic in mine
+            if who not in clients.connected:
+                absences = clients.returns(who, row.micros)
+                clients.connected.add(who)
+            mine[row.topic] = row.qos
+            if known and not asks(row):
                 continue
-            connected.add(row.client)
-            mine.add(row.topic)
-        elif row.action == "unsubscribe":
-            if row.topic not in mine:
-                continue
-            mine.remove(row.topic)
-        yield place, connected, held
+        elif mine.pop(row.topic, "no such") == "no such":
+            continue
+        yield clients.after(row.micros, place, absences)
+    if order:
+        still = [one for who in list(clients.missing) for one in _lasting(clients, who)]
+        yield clients.after(rows[order[-1]].micros, None, still)
+    yield from clients.expire(FOREVER)
+
+
+def _lasting(clients, who):
+    """The absences of a client who does not return."""
+    start, over = clients.missing[who]
+    return [(who, start, over, "resumed" if over == FOREVER else "over"), (who, over, FOREVER, "none")][
+        : 1 + (over < FOREVER)
+    ]

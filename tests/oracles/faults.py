@@ -630,6 +630,12 @@ class Network(network.Network):
     def crashes_on(self, user: int) -> list[float]:
         return [time for time, who, _, to in self.decisions if who == user and to < 0]
 
+    def reconnects_on(self, user: int) -> list[float]:
+        return [time for time, who, _ in self.connected if who == user]
+
+    def is_connected(self, user: int) -> bool:
+        return user not in self.away
+
     def publish(self, number: int) -> None:
         """What is published where no broker is up enters nowhere."""
         publisher = self.world.publications[number][2]
@@ -707,6 +713,9 @@ class Network(network.Network):
         self.connected.append((self.now, user, len(self.wants[user])))
         self.attach(user, broker, set(), self.wants[user])
         self.relinking += [self.now] * self.adjust()
+        if not self.setting.clients.sessions.survive:
+            for topic in sorted(self.wants[user]):
+                self.hand_out(topic, [user])
         self.note_hosting()
 
 

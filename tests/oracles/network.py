@@ -26,6 +26,7 @@ TICKS, CHANGES, PUBLICATIONS, CONTROL_ARRIVALS, ARRIVALS = range(
 DECISIONS = -1  # what is offloaded is decided first
 FAULTS = -2  # what fails, and what works again, before that
 LOOKS = -3  # snapshots come before everything of their time
+ASKED = 1.9  # retained messages are asked for after changes and reconnections, before publications
 AGAIN = 2**40  # publications that are sent again are known by another number
 FAULTS_COUNTED = (
     "crashes",
@@ -35,6 +36,12 @@ FAULTS_COUNTED = (
     "fault_messages",
     "drained_users",
     "drained_brokers",
+    "broker_departures",
+    "broker_arrivals",
+    "moved_users",
+    "moved_topics",
+    "moved_trees",
+    "membership_messages",
 )
 HEALING_COUNTED = "stabilisation_messages", "healing_messages", "unhealed_crashes"
 
@@ -161,13 +168,17 @@ class Lines:
 @dataclass
 class World:
     """What happens from outside: wants at time 0, changes (time, user, topic, ±1), movements (time, user), publications (time, topic,
-    publisher or None, size), and the brokers at which publications from outside arrive."""
+    publisher or None, size), and the brokers at which publications from outside arrive; the quality of service of publications, those
+    that are retained, and when users ask for the retained message of a topic."""
 
     wants: list[set[int]]
     changes: list[tuple[float, int, int, int]]
     movements: list[tuple[float, int]]
     publications: list[tuple[float, int, int | None, int]]
     outside: dict[int, int] = field(default_factory=dict)
+    qos: dict[int, int] = field(default_factory=dict)
+    retains: list[int] = field(default_factory=list)
+    asked: list[tuple[float, int, int]] = field(default_factory=list)
 
 
 @dataclass
@@ -294,6 +305,9 @@ class Network:
         self.delivered: dict[Pair, float] = {}
         self.lost: dict[Pair, str] = {}
         self.looks: list[list[dict[int, int | None]]] = []
+        self.answers = 0
+        self.retained: list[tuple[int, Coming]] = []
+        self.retained_on: dict[int, int] = {}  # of retained messages
         self.offloaded: set[Pair] = set()  # topic, broker
         self.sides: Counter[Pair] = Counter()  # how often each has been offloaded or taken back
         self.rates: list[float] | None = None  # publications per topic and period
@@ -338,6 +352,8 @@ class Network:
             self.at(self.setting.exchange[0], TICKS, self.tick)
         for time in {row[0] for row in (*self.world.changes, *self.world.movements)}:
             self.at(time, CHANGES, self.change)
+        for time in {time for time, *_ in self.world.asked}:
+            self.at(time, ASKED, self.hand_out_retained)
         for number, (time, *_) in enumerate(self.world.publications):
             self.at(time, PUBLICATIONS, partial(self.publish, number))
         while self.heap and self.heap[0][0] < self.setting.horizon:
@@ -355,11 +371,41 @@ class Network:
         for user, coming in self.comings():
             comings[user].append(coming)
         clients, horizon = self.setting.clients, self.setting.horizon
-        self.users = {user: User(clients, user, each, horizon, self.crashes_on(user)) for user, each in comings.items()}
+        self.users = {
+            user: User(clients, user, each, horizon, self.crashes_on(user), self.reconnects_on(user))
+            for user, each in comings.items()
+        }
         self.came = {(coming.number, user): coming for user, each in comings.items() for coming in each}
+
+    def hand_out_retained(self) -> None:
+        """Those who are connected and subscribe now get the last publication that is retained on their topic."""
+        asked = sorted((topic, user) for time, user, topic in self.world.asked if time == self.now)
+        asked = [(topic, user) for topic, user in asked if self.is_connected(user)]
+        for topic in dict.fromkeys(topic for topic, _ in asked):
+            self.hand_out(topic, [user for what, user in asked if what == topic])
+
+    def hand_out(self, topic: int, users: list[int]) -> None:
+        """Users get the last publication that is retained on a topic, if it has any bytes."""
+        last = [n for n in self.world.retains if self.world.publications[n][1] == topic]
+        last = [n for n in last if self.world.publications[n][0] < self.now]
+        size = self.world.publications[max(last)][3] if last else 0
+        if size:
+            number = len(self.world.publications) + self.answers
+            self.answers += 1
+            self.retained_on[number] = topic
+            kept = self.world.qos.get(max(last)) != 0
+            for user in users:
+                self.retained.append((user, Coming(number, self.now, self.now, size, self.now, kept, "retained")))
+
+    def is_connected(self, user: int) -> bool:
+        return True
 
     def crashes_on(self, user: int) -> list[float]:
         """When the user's broker crashed."""
+        return []
+
+    def reconnects_on(self, user: int) -> list[float]:
+        """When the user was connected again after its broker had crashed."""
         return []
 
     def comings(self) -> Iterator[tuple[int, Coming]]:
@@ -367,8 +413,10 @@ class Network:
         for (number, broker), served in self.delivered.items():
             for user, host in self.audience[number].items():
                 if host == broker:
-                    arrived, size = self.arrived[number, broker], self.world.publications[number][3]
-                    yield user, Coming(number, arrived, served, size)
+                    published, _, _, size, *_ = self.world.publications[number]
+                    kept = self.world.qos.get(number) != 0
+                    yield user, Coming(number, self.arrived[number, broker], served, size, published, kept)
+        yield from self.retained
 
     # -- users
 
@@ -1085,7 +1133,7 @@ class Network:
     def received(self) -> Counter[tuple[int, int]]:
         """The publications that each user received on each topic."""
         return Counter(
-            (self.world.publications[number][1], user)
+            (self.retained_on[number] if number in self.retained_on else self.world.publications[number][1], user)
             for (number, user), coming in self.came.items()
             if coming.fate == "delivered"
         )
@@ -1116,8 +1164,9 @@ class Network:
         """The metrics that are counted by users."""
         publications, count_until = self.world.publications, self.setting.clients.until
         kept = {n for n in self.origin if since <= publications[n][0] < until}
-        came = {pair: coming for pair, coming in self.came.items() if pair[0] in kept}
-        got = {pair: coming for pair, coming in came.items() if coming.fate == "delivered"}
+        came = {pair: coming for pair, coming in self.came.items() if since <= coming.since < until}
+        everything = {pair: coming for pair, coming in came.items() if coming.fate == "delivered"}
+        got = {pair: coming for pair, coming in everything.items() if coming.kind == "live"}
         delays = [coming.moment(count_until) - publications[number][0] for (number, _), coming in got.items()]
         below_root = [
             coming.moment(count_until) - self.rooted[number]
@@ -1126,11 +1175,12 @@ class Network:
         ]
         due = sum(users for (number, _), users in self.due.items() if number in kept)
         due += sum(len(self.absent[number]) for number in kept & self.absent.keys())
+        due += sum(since <= coming.since < until for _, coming in self.retained)
         return {
             "user_notification_delay": fmean(delays) if delays else None,
             **quantiles("user_notification_delay", delays),
             "user_tree_delay": fmean(below_root) if below_root else None,
-            "delivery_ratio": len(got) / due if due else None,
+            "delivery_ratio": len(everything) / due if due else None,
             **clients(self, list(came.values()), since, until),
         }
 
@@ -1375,12 +1425,28 @@ def saturated_links(network: Network, seconds: float) -> dict[tuple[str, object]
 def clients(network: Network, came: list[Coming], since: float, until: float) -> dict[str, float | int | None]:
     """The outcomes of the publications that arrived for users."""
     lost, publications = Counter(coming.fate for coming in came), network.world.publications
-    waits = [coming.sent - coming.served for coming in came if coming.fate == "delivered" and coming.sent is not None]
+    got = [
+        coming
+        for coming in came
+        if coming.fate == "delivered" and coming.sent is not None and coming.reached is not None
+    ]
+    waits = [coming.sent - coming.served for coming in got if coming.kind == "live"]
+    waited, retained = ([one.reached - one.since for one in got if one.kind == kind] for kind in ("waited", "retained"))
+    users = network.users.values()
+    caught_up = [took for user in users for returned, took in user.caught_up if since <= returned < until]
     return {
         "lost_slow_client": lost["slow_client"],
         "lost_disconnected": lost["disconnected"]
         + sum(len(network.absent[number]) for number in network.rooted if since <= publications[number][0] < until),
+        **{f"lost_{cause}": lost[cause] for cause in ("session_expired", "offline_queue_full", "message_expired")},
         "client_wait": fmean(waits) if waits else None,
+        "session_deliveries": len(waited),
+        "session_delay": fmean(waited) if waited else None,
+        "resumed_sessions": len(caught_up),
+        "catch_up_time": fmean(caught_up) if caught_up else None,
+        "session_queue_max": max((user.longest for user in users), default=0),
+        "retained_deliveries": len(retained),
+        "retained_delay": fmean(retained) if retained else None,
         "disconnects": sum(since <= time < until for user in network.users.values() for time in user.cut_off),
     }
 

@@ -13,15 +13,9 @@ from oracles import events as oracle
 from oracles.events import Row
 
 from sim.workloads.format.validation import validate_workload
-from sim.workloads.format.workload import Workload
-from sim.workloads.models.event_log import (
-    Control,
-    Delivered,
-    EventLog,
-    EventPublications,
-    event_workload,
-    filters_unexpanded,
-)
+from sim.workloads.format.workload import NO_SESSION, SESSION_OVER, SESSION_RESUMED, Workload
+from sim.workloads.models.event_log import event_workload, filters_unexpanded
+from sim.workloads.models.log_tables import Control, Delivered, EventLog, EventPublications
 from sim.workloads.models.shared_subscriptions import shared_filter
 
 CONTROL = ("connect", "subscribe", "unsubscribe", "disconnect")
@@ -56,18 +50,22 @@ def log(rows: list[Row]) -> tuple[EventLog, list[int]]:
             column(control, lambda row: topic[row.topic], np.int32),
             column(control, lambda row: -1 if row.clean is None else row.clean, np.int8),
             column(control, lambda row: -1 if row.expiry is None else row.expiry, np.int64),
+            column(control, lambda row: -1 if row.qos is None else row.qos, np.int8),
         ),
         EventPublications(
             column(published, lambda row: row.micros, np.int64),
             column(published, lambda row: topic[row.topic], np.int32),
             column(published, lambda row: user[row.client], np.int32),
             column(published, lambda row: row.size, np.int32),
+            column(published, lambda row: -1 if row.retain is None else row.retain, np.int8),
+            column(published, lambda row: -1 if row.qos is None else row.qos, np.int8),
         ),
         Delivered(
             column(delivered, lambda row: row.micros, np.int64),
             column(delivered, lambda row: topic[row.topic], np.int32),
             column(delivered, lambda row: user[row.publisher], np.int32),
             column(delivered, lambda row: user[row.client], np.int32),
+            column(delivered, lambda row: -1 if row.retain is None else row.retain, np.int8),
         ),
     )
     return made, places
@@ -87,11 +85,15 @@ def assert_tells(workload: Workload, story: oracle.Story) -> None:
         return users[user] if user >= 0 else None
 
     assert [(users[u], start, end) for u, start, end in rows(workload.sessions)] == story.sessions
-    assert [(t, topics[p], name(u), n) for t, p, u, n in rows(workload.publications)] == story.publications
+    assert [(t, topics[p], name(u), *rest) for t, p, u, *rest in rows(workload.publications)] == story.publications
     assert [(t, topics[p], name(u), users[s]) for t, p, u, s in rows(workload.deliveries)] == story.deliveries
     changes = [(time, users[u], topics[p], action) for time, u, p, action in rows(workload.subscription_events)]
     # one row may bring several changes, of different topics: their order says nothing
     assert sorted(changes, key=lambda row: row[1:3]) == sorted(story.changes, key=lambda row: row[1:3])
+    sessions = ("none", "resumed", "over")
+    absences = [(users[u], start, end, sessions[kept]) for u, start, end, kept in rows(workload.absences)]
+    assert sorted(absences) == sorted(story.absences)
+    assert sorted((t, users[u], topics[p]) for t, u, p in rows(workload.retained_requests)) == sorted(story.requests)
     validate_workload(workload, Path("w"))
     published = np.bincount(workload.publications.topic, minlength=len(topics))
     np.testing.assert_allclose(workload.topics.event_rate * workload.horizon / workload.period, published)
@@ -111,9 +113,12 @@ def rows(draw: st.DrawFn, names: list[str]) -> list[Row]:
             what = draw(st.sampled_from(names)) if action.endswith("subscribe") else None
         publisher = draw(client | st.none()) if action == "deliver" else None
         connects = action == "connect" and draw(st.booleans())
-        clean = draw(st.sampled_from([0, 1, None])) if connects else None
-        expiry = draw(st.sampled_from([0, 1, 2**32 - 1, None])) if connects else None
-        made.append(Row(draw(time), action, who, what, draw(st.integers(0, 9)), publisher, clean, expiry))
+        clean = draw(st.sampled_from([0, 0, 1, None])) if connects else None
+        expiry = draw(st.sampled_from([0, 1, 2, 2**32 - 1, None])) if connects else None
+        qos = draw(st.sampled_from([0, 1, None])) if action in ("subscribe", "publish") else None
+        retain = draw(st.sampled_from([0, 0, 1, None])) if action in ("publish", "deliver") else None
+        size = draw(st.sampled_from([0, 1, 9]))
+        made.append(Row(draw(time), action, who, what, size, publisher, clean, expiry, retain, qos))
     return made
 
 
@@ -127,17 +132,18 @@ def rows(draw: st.DrawFn, names: list[str]) -> list[Row]:
         ("nats", SUBJECTS),
     ],
 )
-@given(data=st.data(), persistent=st.booleans())
+@given(data=st.data(), persistent=st.booleans(), queues=st.booleans())
 def test_a_log_is_followed_as_a_plain_reader_does(
-    data: st.DataObject, persistent: bool, filters: str, asked: list[str]
+    data: st.DataObject, persistent: bool, queues: bool, filters: str, asked: list[str]
 ) -> None:
     read = data.draw(rows(asked))
     made, places = log(read)
-    workload, effect = event_workload(made, persistent=persistent, filters=filters)
-    story = oracle.tell(read, persistent, filters)
-    assert sorted(places[row] for row in np.flatnonzero(~effect)) == story.no_effect
+    workload, unused = event_workload(made, persistent=persistent, filters=filters, queues_qos_0=queues)
+    story = oracle.tell(read, persistent, filters, queues)
+    assert sorted(places[row] for row in np.flatnonzero(unused.no_effect)) == story.no_effect
+    assert np.count_nonzero(unused.retained) == len(story.retained)
     if workload is None:
-        assert story == oracle.Story(no_effect=story.no_effect)
+        assert story == oracle.Story(no_effect=story.no_effect, retained=story.retained)
     else:
         assert_tells(workload, story)
 
@@ -164,35 +170,37 @@ NIGHT = (
 
 def test_subscriptions_end_with_the_session_unless_it_is_persistent() -> None:
     assert changes(*NIGHT) == [(1, "news", 1), (5, "news", -1)]
-    assert changes(*NIGHT, persistent=True) == [(1, "news", 1), (5, "news", -1), (8, "news", 1)]
+    assert changes(*NIGHT, persistent=True) == [(1, "news", 1)]
 
 
 def test_a_client_that_connects_again_begins_a_new_session() -> None:
     read = [Row(time * 1_000_000, *row) for time, *row in (*NIGHT[:2], (4, "connect", "c", None))]
     for persistent, left in ((False, [1, -1]), (True, [1])):
-        workload, effect = event_workload(log(read)[0], persistent=persistent)
+        workload, unused = event_workload(log(read)[0], persistent=persistent)
         assert workload is not None
-        assert effect.all()
+        assert not unused.no_effect.any()
         assert list(zip(*(c.tolist() for c in vars(workload.sessions).values()), strict=True)) == [(0, 0, 4), (0, 4, 5)]
         assert workload.subscription_events.action.tolist() == left
 
 
 def test_what_a_connect_says_of_its_session_decides() -> None:
-    """A clean one ends with it, another one is restored until it expires, and a clean start forgets what was held."""
-    for begun, again, left in (
-        ((1, None), (None, None), [1, -1]),
-        ((0, None), (None, None), [1, -1, 1]),
-        ((None, 3), (None, None), [1, -1, 1]),
-        ((None, 2), (None, None), [1, -1]),
-        ((1, 3), (0, None), [1, -1, 1]),
-        ((0, None), (1, None), [1, -1]),
+    """Subscriptions of a clean one end with it, others are in force until it expires or is forgotten by a clean start."""
+    for begun, again, left, missed in (
+        ((1, None), (None, None), [(1, 1), (5, -1)], []),
+        ((0, None), (None, None), [(1, 1)], [(5, 8, SESSION_RESUMED)]),
+        ((None, 3), (None, None), [(1, 1)], [(5, 8, SESSION_RESUMED)]),
+        ((None, 2), (None, None), [(1, 1), (7, -1)], [(5, 7, SESSION_OVER), (7, 8, NO_SESSION)]),
+        ((1, 3), (0, None), [(1, 1)], [(5, 8, SESSION_RESUMED)]),
+        ((0, None), (1, None), [(1, 1), (8, -1)], [(5, 8, SESSION_OVER)]),
     ):
         read = [Row(time * 1_000_000, *row) for time, *row in NIGHT]
         read[0] = read[0]._replace(clean=begun[0], expiry=begun[1])
         read[4] = read[4]._replace(clean=again[0], expiry=again[1])
         workload, _ = event_workload(log(read)[0])
         assert workload is not None
-        assert workload.subscription_events.action.tolist() == left, (begun, again)
+        events, away = workload.subscription_events, workload.absences
+        assert list(zip(events.time, events.action, strict=True)) == left, (begun, again)
+        assert list(zip(away.start, away.end, away.session, strict=True)) == missed, (begun, again)
 
 
 def test_overlapping_filters_hold_a_topic_until_the_last_of_them_goes() -> None:

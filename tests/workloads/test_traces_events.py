@@ -20,6 +20,7 @@ from sim.api.runs import run
 from sim.base.errors import WorkloadError
 from sim.scenario.reader import load_scenario
 from sim.workloads.format.folder import load_workload
+from sim.workloads.format.workload import SESSION_RESUMED
 from sim.workloads.traces.event_pipeline import EventOptions, prepare_events
 from sim.workloads.traces.events import ACTIONS, DECODED_MQTT, action_words
 from sim.workloads.traces.layouts import CSV, JSONL, PARQUET, Layout, encoded, lay_over
@@ -178,7 +179,7 @@ FLAGGED = """\
 {"t": 1, "a": "subscribe", "c": "w", "topic": "jobs", "g": "crew", "q": 1}
 {"t": 2, "a": "publish", "c": "p", "topic": "jobs", "q": 1, "retain": true}
 {"t": 3, "a": "deliver", "c": "w", "topic": "jobs", "q": "1", "retain": "0"}
-{"t": 3, "a": "deliver", "c": "w", "topic": "jobs", "q": 0, "retain": 1}
+{"t": 1.5, "a": "deliver", "c": "w", "topic": "jobs", "q": 0, "retain": 1}
 {"t": 4, "a": "disconnect", "c": "w"}
 {"t": 8, "a": "connect", "c": "w", "clean": "False"}
 {"t": 9, "a": "publish", "c": "p", "topic": "jobs", "q": 3}
@@ -189,7 +190,7 @@ FLAGGED = """\
 
 
 def test_what_a_log_says_of_sessions_groups_and_messages(spark: SparkSession, tmp_path: Path) -> None:
-    """A deliver row of a retained message is not due; others are counted, and connects decide what is kept; text says the same."""
+    """Flags are counted, connects decide what is kept, and what is retained has been published before; text says the same."""
     (tmp_path / "in.jsonl").write_text(FLAGGED)
     names = "time=t,action=a,client=c,topic,group=g,qos=q,retain,clean,expiry"
     json_lines = lay_over(JSONL, columns=names, time_formats=["epoch"])
@@ -207,13 +208,16 @@ def test_what_a_log_says_of_sessions_groups_and_messages(spark: SparkSession, tm
         assert users == ["p", "w", "$share/crew/jobs"]
         events = workload.subscription_events
         changes = zip(events.time.tolist(), events.user.tolist(), events.action.tolist(), strict=True)
-        assert list(changes) == [(1, 2, 1), (4, 2, -1), (8, 2, 1), (9, 2, -1)]
+        assert list(changes) == [(1, 2, 1)]
+        absences = zip(*(column.tolist() for column in vars(workload.absences).values()), strict=True)
+        assert list(absences) == [(1, 4, 8, SESSION_RESUMED), (1, 9, 10, SESSION_RESUMED)]
+        assert (workload.publications.retain.tolist(), workload.publications.qos.tolist()) == ([1], [1])
         assert workload.deliveries.subscriber.tolist() == [2]
         assert workload.generator["seen"] == {
             "connect": {"clean": {"0": 2}},
             "subscribe": {"qos": {"1": 1}},
             "publish": {"qos": {"1": 1}, "retain": {"1": 1}},
-            "deliver": {"qos": {"1": 1}, "retain": {"0": 1}},
+            "deliver": {"qos": {"0": 1, "1": 1}, "retain": {"0": 1, "1": 1}},
         }
 
 

@@ -36,8 +36,11 @@ from sim.overlay.pair_times import time_between
     BEST_EFFORT,
     BEST_EFFORT_USERS,
     REACHED,
-) = range(12)
-COUNTERS = 12
+    SESSION_DELIVERIES,
+    RETAINED_DELIVERIES,
+    RESUMED,
+) = range(15)
+COUNTERS = 15
 # rows of the exact sums per window
 (
     NOTIFICATION_DELAY,
@@ -48,8 +51,11 @@ COUNTERS = 12
     LAST_SERVICE,
     CLIENT_WAIT,
     LAST_DELIVERY,
-) = range(8)
-SUMS = 8
+    SESSION_DELAY,
+    RETAINED_DELAY,
+    CATCH_UP,
+) = range(11)
+SUMS = 11
 # rows of the ledger
 JOINING, OFFLOADED = LOST["joining"], LOST["offloaded"]
 

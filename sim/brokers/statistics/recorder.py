@@ -104,6 +104,9 @@ class Recorder:
         self.counted: dict[str, list[Any]] = {name: [exact(0)] * windows for name, exact in COUNTED.items()}
         self.bootstrap_messages = 0
         self.remembered = 0  # the most identities of publications that a broker remembered
+        # which users are connected again after their broker has crashed, and when (s)
+        self.when_reconnected: Callable[[int, float], None] = lambda user, now: None
+        self.session_queue = 0  # the most messages that waited in a session
         self.balance = LoadBalance(self.edges)
         self.brokers_up, self.users_absent = TimeAverage(self.edges, 1.0), TimeAverage(self.edges, 0.0)  # shares of all
 
@@ -266,4 +269,5 @@ class Recorder:
             else None,
             "bootstrap_messages": self.bootstrap_messages,
             "remembered_identities": self.remembered,
+            "session_queue_max": self.session_queue,
         }

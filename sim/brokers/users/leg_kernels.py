@@ -10,127 +10,68 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.base.addresses import accessor, integer_rows, integers
+from sim.base.addresses import integer_rows
 from sim.base.arrays import Item, Items
 from sim.base.compiled import kernel
 from sim.base.randomness_kernels import keyed_normal, keyed_uniform
-from sim.brokers.statistics.ledger import DELIVERED, IN_FLIGHT, LOST, ROWS
+from sim.brokers.statistics.ledger import DELIVERED, IN_FLIGHT, LOST
 from sim.brokers.statistics.record_kernels import (
     BEST_EFFORT_USERS,
     BINS,
     CLIENT_WAIT,
-    COUNTERS,
-    SUMS,
+    RETAINED_DELAY,
+    RETAINED_DELIVERIES,
+    SESSION_DELAY,
+    SESSION_DELIVERIES,
     USER_NOTIFICATION_DELAY,
     USER_TREE_DELAY,
-    add_exactly,
     delay_bin,
 )
 from sim.brokers.statistics.tallies import count_key
-
-_SLOW_CLIENT, _DISCONNECTED = LOST["slow_client"], LOST["disconnected"]
-DROP_NEWEST, DROP_OLDEST, CUT_OFF = range(3)
-UNTIL_BROKER, UNTIL_SERVED, UNTIL_CLIENT = range(3)
-"""The end of a delivery's delay."""
-
-HANDED = np.dtype(
-    [
-        ("served", "f8"),  # by the broker (s)
-        ("arrived", "f8"),  # there
-        ("published", "f8"),
-        ("rooted", "f8"),  # NaN by the best-effort channel
-        ("size", "i8"),
-        ("number", "i8"),  # of the publication
-        ("window", "i4"),
-        ("topic", "i4"),
-        ("first", "i8"),  # of its users, and how many
-        ("count", "i8"),
-    ],
-    align=True,
+from sim.brokers.users.leg_queue_kernels import (
+    add_to_sum,
+    append,
+    count_one,
+    count_outcome,
+    forget_acknowledged,
+    give_back,
+    leg_window,
+    lose,
+    lose_caught,
+    lose_waiting,
+    take_first,
 )
-"""A publication that goes to the users of a broker."""
-
-LEG_MESSAGE = np.dtype(
-    [
-        ("time", "f8"),  # when its broker had served it (s); of one that was sent, when that is acknowledged
-        ("arrived", "f8"),
-        ("published", "f8"),
-        ("rooted", "f8"),
-        ("size", "i8"),
-        ("number", "i8"),
-        ("window", "i4"),
-        ("topic", "i4"),
-        ("next", "i4"),
-    ],
-    align=True,
+from sim.brokers.users.leg_record import (
+    BACK,
+    CUT_OFF,
+    DELAYS_FULL,
+    DROP_OLDEST,
+    FINISHED,
+    NO_MESSAGE,
+    RECEIPTS_FULL,
+    RETAINED,
+    UNTIL_BROKER,
+    UNTIL_SERVED,
+    WAITED,
+    leg_at,
+    leg_integer_at,
+    leg_message_at,
+    leg_speed_at,
 )
-"""A message that waits for a user, or to be acknowledged by it; or a free one."""
-
-LEG = np.dtype(
-    [
-        ("free", "f8"),  # when the last one has been sent (s)
-        ("last", "f8"),  # when it arrives
-        ("cut_until", "f8"),
-        ("bytes", "i8"),  # that wait
-        ("waiting", "i4"),  # messages: how many, the first and the last
-        ("first", "i4"),
-        ("end", "i4"),
-        ("unacknowledged", "i4"),  # likewise
-        ("first_sent", "i4"),
-        ("end_sent", "i4"),
-        ("slow", "i4"),  # 1 where it is
-    ],
-    align=True,
+from sim.brokers.users.session_kernels import (
+    come_back,
+    end_backlog,
+    go_away,
+    go_on,
+    hold,
+    lose_old,
+    miss,
+    next_absence,
+    wait_in_session,
 )
-"""A user's leg."""
+from sim.workloads.format.workload import SESSION_RESUMED
 
-SPEED = np.dtype([("latency", "f8"), ("rate", "f8"), ("window", "i8")], align=True)
-"""The capacity of legs: latency (s), bytes per second, messages in flight (0: no limit)."""
-
-_INTEGER = np.dtype([("value", "i8")])
-_FLOAT = np.dtype([("value", "f8")])
-LEG_ARRAYS = {
-    "legs": LEG,
-    "messages": LEG_MESSAGE,
-    "speeds": SPEED,
-    "disconnects": _INTEGER,
-    "edges": _FLOAT,
-    "received": _INTEGER,
-}
-LEG_STATISTICS = ("pairs", "counters", "sums", "delays")
-"""The recorder's (`sim.brokers.statistics.records.Statistics`)."""
-_INTEGERS = (
-    "free",  # the first message that is
-    "frees",  # how many
-    "noted",  # of `received`: topic and user of each delivery, where
-    "notes",  # that is asked for
-    "room",  # for this many
-    "delay_keys",  # that are taken, of
-    "delay_slots",
-    "windows",
-    "delivery",  # the next one
-    "place",  # the next of its users
-    "bound",  # messages that may wait; -1: any
-    "bytes_bound",  # likewise
-    "overflow",
-    "until",
-    "jitter_key",
-)
-LEG_STATE = np.dtype(
-    [(name, "i8") for name in (*_INTEGERS, *LEG_ARRAYS, *LEG_STATISTICS)]
-    + [(name, "f8") for name in ("jitter", "reconnect_after", "horizon")],
-    align=True,
-)
-"""All of it."""
-
-_leg_at = accessor(LEG)
-_message_at = accessor(LEG_MESSAGE)
-_speed_at = accessor(SPEED)
-_integer_at = accessor(_INTEGER)
-_real_at = accessor(_FLOAT)
-
-FINISHED, DELAYS_FULL, RECEIPTS_FULL, NO_MESSAGE = range(4)
-"""Why a kernel returned."""
+_SLOW_CLIENT, _DISCONNECTED, _TOO_OLD = LOST["slow_client"], LOST["disconnected"], LOST["message_expired"]
 
 
 @kernel
@@ -141,15 +82,10 @@ def slow_ones(legs: Items, key: int, share: float) -> None:
 
 
 @kernel
-def _count(state: Item, window: int, outcome: int) -> None:
-    """Count the outcome of a message to one user."""
-    _integer_at(state.pairs, (window * ROWS + outcome) * 2 + 1).value += 1
-
-
-@kernel
-def _add(state: Item, window: int, row: int, value: float) -> None:
-    """Add to an exact sum of a window."""
-    add_exactly(integers(state.sums + 24 * (window * SUMS + row), 3), value)
+def first_absences(states: Items, legs: Items) -> None:
+    """Let the first absence of each user be the coming one."""
+    for user in range(legs.size):
+        next_absence(states[0], leg_at(states[0].legs, user))
 
 
 @kernel
@@ -163,48 +99,21 @@ def _lacks(state: Item) -> int:
 
 
 @kernel
-def _give_back(state: Item, number: int) -> None:
-    """Free a message."""
-    _message_at(state.messages, number).next = state.free
-    state.free = number
-    state.frees += 1
-
-
-@kernel
-def _take_first(state: Item, leg: Item) -> int:
-    """Remove the first waiting message from its queue."""
-    number = leg.first
-    message = _message_at(state.messages, number)
-    leg.first = message.next
-    leg.waiting -= 1
-    leg.bytes -= message.size
-    return int(number)
-
-
-@kernel
 def _start(state: Item, leg: Item, ready: float) -> float:
     """When the next message, ready at some time (s), can be sent (s)."""
-    start, window = max(ready, leg.free), _speed_at(state.speeds, leg.slow).window
-    if window > 0 and leg.unacknowledged >= window:
-        start = max(start, _message_at(state.messages, leg.first_sent).time)
+    start, window = max(ready, leg.free), leg_speed_at(state.speeds, leg.slow).window
+    if window > 0 and leg.unacknowledged + leg.caught >= window:
+        if leg.unacknowledged == 0:
+            return np.inf
+        start = max(start, leg_message_at(state.messages, leg.first_sent).time)
     return float(start)
-
-
-@kernel
-def _forget_acknowledged(state: Item, leg: Item, until: float) -> None:
-    """Free the messages that have been acknowledged up to a time (s)."""
-    while leg.unacknowledged > 0 and _message_at(state.messages, leg.first_sent).time <= until:
-        number = leg.first_sent
-        leg.first_sent = _message_at(state.messages, number).next
-        leg.unacknowledged -= 1
-        _give_back(state, number)
 
 
 @kernel
 def _send(state: Item, user: int, leg: Item, number: int, start: float) -> None:
     """Send a message to the user at a time (s), and count its outcome."""
-    message, speed = _message_at(state.messages, number), _speed_at(state.speeds, leg.slow)
-    _forget_acknowledged(state, leg, start)
+    message, speed = leg_message_at(state.messages, number), leg_speed_at(state.speeds, leg.slow)
+    forget_acknowledged(state, leg, start)
     leg.free = start + message.size / speed.rate
     latency = speed.latency
     if state.jitter > 0.0:
@@ -212,18 +121,26 @@ def _send(state: Item, user: int, leg: Item, number: int, start: float) -> None:
         latency *= math.exp(sigma * keyed_normal(state.jitter_key, message.number, user) - sigma * sigma / 2)
     arrival = max(leg.free + latency, leg.last)
     leg.last = arrival
+    if arrival >= leg.leaves:
+        if leg.caught == 0:
+            leg.first_caught = number
+        else:
+            leg_message_at(state.messages, leg.end_caught).next = number
+        leg.end_caught = number
+        leg.caught += 1
+        return
     if arrival >= state.horizon:
-        _count(state, message.window, IN_FLIGHT)
+        count_outcome(state, message.window, IN_FLIGHT)
     else:
         _deliver(state, user, message, arrival, start - message.time)
     if speed.window == 0:
-        _give_back(state, number)
+        give_back(state, number)
         return
     message.time = arrival + speed.latency
     if leg.unacknowledged == 0:
         leg.first_sent = number
     else:
-        _message_at(state.messages, leg.end_sent).next = number
+        leg_message_at(state.messages, leg.end_sent).next = number
     leg.end_sent = number
     leg.unacknowledged += 1
 
@@ -232,37 +149,65 @@ def _send(state: Item, user: int, leg: Item, number: int, start: float) -> None:
 def _deliver(state: Item, user: int, message: Item, arrival: float, waited: float) -> None:
     """A message has arrived at the user."""
     window, time = int(message.window), arrival
+    count_outcome(state, window, DELIVERED)
+    if state.notes:
+        leg_integer_at(state.received, state.noted).value = np.int64(message.topic) << 32 | user
+        state.noted += 1
+    if message.kind == WAITED:
+        count_one(state, window, SESSION_DELIVERIES)
+        add_to_sum(state, window, SESSION_DELAY, arrival - message.published)
+        return
+    if message.kind == RETAINED:
+        count_one(state, window, RETAINED_DELIVERIES)
+        add_to_sum(state, window, RETAINED_DELAY, arrival - message.published)
+        return
     if state.until == UNTIL_SERVED:
         time = message.time
     elif state.until == UNTIL_BROKER:
         time = message.arrived
     delay = time - message.published
-    _count(state, window, DELIVERED)
-    _add(state, window, USER_NOTIFICATION_DELAY, delay)
-    _add(state, window, CLIENT_WAIT, waited)
+    add_to_sum(state, window, USER_NOTIFICATION_DELAY, delay)
+    add_to_sum(state, window, CLIENT_WAIT, waited)
     if math.isnan(message.rooted):
-        _integer_at(state.counters, window * COUNTERS + BEST_EFFORT_USERS).value += 1
+        count_one(state, window, BEST_EFFORT_USERS)
     else:
-        _add(state, window, USER_TREE_DELAY, time - message.rooted)
+        add_to_sum(state, window, USER_TREE_DELAY, time - message.rooted)
     table = integer_rows(state.delays, state.delay_slots, 3)
     state.delay_keys += count_key(table, window * BINS + delay_bin(delay), 0, 1)
-    if state.notes:
-        _integer_at(state.received, state.noted).value = np.int64(message.topic) << 32 | user
-        state.noted += 1
 
 
 @kernel
 def _drain(state: Item, user: int, leg: Item, until: float) -> int:
     """Send the waiting messages that can be sent up to a time (s); returns what lacks room, if anything."""
-    while leg.waiting > 0:
-        start = _start(state, leg, _message_at(state.messages, leg.first).time)
-        if start > until:
+    while leg.waiting > 0 and leg.held == 0:
+        came = leg_message_at(state.messages, leg.first).time
+        start = _start(state, leg, max(came, leg.ready) if leg.backlog else came)
+        if start > until or start >= leg.leaves:
             break
-        lacks = _lacks(state)
-        if lacks not in (FINISHED, NO_MESSAGE):
-            return lacks
-        _send(state, user, leg, _take_first(state, leg), start)
+        if leg.backlog and came + state.oldest < start:
+            lose(state, take_first(state, leg), _TOO_OLD)
+        else:
+            lacks = _lacks(state)
+            if lacks not in (FINISHED, NO_MESSAGE):
+                return lacks
+            leg.ready = start + state.gap
+            _send(state, user, leg, take_first(state, leg), start)
+        end_backlog(state, leg, start)
     return FINISHED
+
+
+@kernel
+def _catch_up(state: Item, user: int, leg: Item, until: float) -> int:
+    """Bring a leg up to a time (s), with the user's absences; returns what lacks room, if anything."""
+    while True:
+        if leg.away == 0:
+            lacks = _drain(state, user, leg, until)
+            if lacks != FINISHED or leg.leaves > until:
+                return int(lacks)
+            go_away(state, leg)
+        if leg.returns > until:
+            return FINISHED
+        come_back(state, leg)
 
 
 @kernel
@@ -274,19 +219,12 @@ def _has_room(state: Item, leg: Item, size: int) -> bool:
 
 
 @kernel
-def _lose_first(state: Item, leg: Item, cause: int) -> None:
-    """Lose the message that has waited longest."""
-    number = _take_first(state, leg)
-    _count(state, _message_at(state.messages, number).window, cause)
-    _give_back(state, number)
-
-
-@kernel
 def _cut_off(state: Item, leg: Item) -> None:
     """Lose all that waits, and begin with an empty window."""
-    while leg.waiting > 0:
-        _lose_first(state, leg, _DISCONNECTED)
-    _forget_acknowledged(state, leg, np.inf)
+    lose_waiting(state, leg, _DISCONNECTED)
+    lose_caught(state, leg, _DISCONNECTED)
+    leg.backlog = 0
+    forget_acknowledged(state, leg, np.inf)
 
 
 @kernel
@@ -294,39 +232,25 @@ def _make_room(state: Item, leg: Item, size: int, now: float) -> int:
     """The outcome of a message that has to wait without room: DELIVERED if room was made, otherwise a cause of loss."""
     if state.overflow == DROP_OLDEST and state.bound != 0 and (state.bytes_bound < 0 or size <= state.bytes_bound):
         while not _has_room(state, leg, size):
-            _lose_first(state, leg, _SLOW_CLIENT)
+            lose(state, take_first(state, leg), _SLOW_CLIENT)
         return DELIVERED
     if state.overflow != CUT_OFF:
         return _SLOW_CLIENT
     _cut_off(state, leg)
     leg.cut_until = now + state.reconnect_after
-    window = 0
-    while window < state.windows - 1 and _real_at(state.edges, window + 1).value <= now:
-        window += 1
-    _integer_at(state.disconnects, window).value += 1
+    leg_integer_at(state.disconnects, leg_window(state, now)).value += 1
     return _DISCONNECTED
 
 
 @kernel
-def _come(state: Item, user: int, leg: Item, handed: Item) -> None:
-    """Take a served message for the user, on an up-to-date leg with room for one more record."""
-    now = handed.served
-    if now < leg.cut_until:
-        _count(state, handed.window, _DISCONNECTED)
-        return
-    start = _start(state, leg, now)
-    waits = leg.waiting > 0 or start > now
-    if waits and not _has_room(state, leg, handed.size):
-        outcome = _make_room(state, leg, handed.size, now)
-        if outcome != DELIVERED:
-            _count(state, handed.window, outcome)
-            return
+def _taken(state: Item, handed: Item) -> int:
+    """The number of a new message, which is in no queue."""
     number = state.free
-    message = _message_at(state.messages, number)
+    message = leg_message_at(state.messages, number)
     state.free = message.next
     state.frees -= 1
     message.time, message.arrived, message.published, message.rooted = (
-        now,
+        handed.served,
         handed.arrived,
         handed.published,
         handed.rooted,
@@ -337,16 +261,40 @@ def _come(state: Item, user: int, leg: Item, handed: Item) -> None:
         handed.window,
         handed.topic,
     )
-    if not waits:
-        _send(state, user, leg, number, start)
+    message.kind, message.kept = handed.kind, handed.kept
+    return int(number)
+
+
+@kernel
+def _come(state: Item, user: int, leg: Item, handed: Item) -> None:
+    """Take a served message for the user, on an up-to-date leg with room for one more record."""
+    now = handed.served
+    if handed.kind == BACK:
+        if leg.held:
+            go_on(leg, now)
         return
-    if leg.waiting == 0:
-        leg.first = number
+    if leg.away or leg.held:
+        miss(state, leg, _taken(state, handed), now, leg.session if leg.away else SESSION_RESUMED)
+        return
+    if now < leg.cut_until:
+        count_outcome(state, handed.window, _DISCONNECTED)
+        return
+    if leg.backlog:
+        wait_in_session(state, leg, _taken(state, handed), now)
+        end_backlog(state, leg, now)
+        return
+    start = _start(state, leg, now)
+    waits = leg.waiting > 0 or start > now
+    if waits and not _has_room(state, leg, handed.size):
+        outcome = _make_room(state, leg, handed.size, now)
+        if outcome != DELIVERED:
+            count_outcome(state, handed.window, outcome)
+            return
+    number = _taken(state, handed)
+    if waits:
+        append(state, leg, number)
     else:
-        _message_at(state.messages, leg.end).next = number
-    leg.end = number
-    leg.waiting += 1
-    leg.bytes += handed.size
+        _send(state, user, leg, number, start)
 
 
 @kernel
@@ -357,8 +305,8 @@ def deliver_all(states: Items, handed: Items, users: NDArray[np.int64]) -> int:
         publication = handed[state.delivery]
         while state.place < publication.count:
             user = users[publication.first + state.place]
-            leg = _leg_at(state.legs, user)
-            lacks = _drain(state, user, leg, publication.served)
+            leg = leg_at(state.legs, user)
+            lacks = _catch_up(state, user, leg, publication.served)
             lacks = _lacks(state) if lacks == FINISHED else lacks
             if lacks != FINISHED:
                 return int(lacks)
@@ -375,11 +323,14 @@ def cut_off_all(states: Items, users: NDArray[np.int64], now: float) -> int:
     """Cut users off, of whose messages all are sent that can be by then (s), from where it stopped; returns why it stops."""
     state = states[0]
     while state.place < users.size:
-        leg = _leg_at(state.legs, users[state.place])
-        lacks = _drain(state, users[state.place], leg, now)
+        leg = leg_at(state.legs, users[state.place])
+        lacks = _catch_up(state, users[state.place], leg, now)
         if lacks != FINISHED:
             return int(lacks)
-        _cut_off(state, leg)
+        if state.survives:
+            hold(state, leg, now)
+        else:
+            _cut_off(state, leg)
         state.place += 1
     state.place = 0
     return FINISHED
@@ -390,11 +341,14 @@ def close_all(states: Items, legs: Items) -> int:
     """Send what can be sent before the end, resuming where it stopped, and count what waits then; returns why it stops."""
     state = states[0]
     while state.place < legs.size:
-        leg = _leg_at(state.legs, state.place)
-        lacks = _drain(state, state.place, leg, state.horizon)
+        leg = leg_at(state.legs, state.place)
+        lacks = _catch_up(state, state.place, leg, state.horizon)
         if lacks != FINISHED:
             return int(lacks)
-        while leg.waiting > 0:
-            _lose_first(state, leg, IN_FLIGHT)
+        if leg.away or leg.held or leg.backlog:
+            lose_old(state, leg, state.horizon)
+        lose_waiting(state, leg, IN_FLIGHT)
+        lose_caught(state, leg, IN_FLIGHT)
         state.place += 1
+    state.place = 0
     return FINISHED

@@ -18,7 +18,9 @@ from sim.base.arrays import Item, Items
 from sim.brokers.statistics.receipts import Audience
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users import leg_kernels as lk
-from sim.workloads.format.workload import Publications
+from sim.brokers.users import leg_record as lr
+from sim.brokers.users.retained import Retained
+from sim.workloads.format.workload import Absences, Workload
 
 _RECEIVED = 1 << 16  # deliveries that are noted at once
 _MESSAGES = 1 << 10  # the initial number of records
@@ -61,6 +63,27 @@ AT_ONCE = ClientSetting()
 """The setting in which users have what their broker has served."""
 
 
+@dataclass(frozen=True)
+class SessionSetting:
+    """What waits in the session of a user who is away: messages and bytes up to bounds, for up to `max_age` seconds (None: any).
+
+    `rate` messages per second are sent to a user who has returned (None: no limit). Publications of quality of service 0 wait if
+    `qos_0` is "keep". `survive` tells whether sessions outlive a crash of their broker.
+    """
+
+    queue: int | None = None
+    queue_bytes: int | None = None
+    max_age: float | None = None
+    overflow: Literal["drop-newest", "drop-oldest"] = "drop-newest"
+    rate: float | None = None
+    qos_0: Literal["drop", "keep"] = "drop"
+    survive: bool = False
+
+
+SESSIONS = SessionSetting()
+"""The setting in which sessions are without limits."""
+
+
 class Legs:
     """Carries what brokers have served to their users, and counts it (see `sim.brokers.users.leg_kernels`).
 
@@ -68,28 +91,36 @@ class Legs:
     """
 
     def __init__(
-        self, setting: ClientSetting, recorder: Recorder, publications: Publications, users: int, keys: tuple[int, int]
+        self,
+        setting: ClientSetting,
+        sessions: SessionSetting,
+        recorder: Recorder,
+        workload: Workload,
+        retained: Retained | None,
+        keys: tuple[int, int],
     ) -> None:
         assert recorder.deliveries is not None
-        self._recorder, self._publications, self._deliveries = recorder, publications, recorder.deliveries
+        self._recorder, self._publications, self._deliveries = recorder, workload.publications, recorder.deliveries
         self._deliveries.receive, self._deliveries.lose = self.receive, self.cut_off
+        self._retained, self._keeps_qos_0, users = retained, sessions.qos_0 == "keep", len(workload.users)
         self._receipts, statistics = recorder.receipts, recorder.statistics
-        self._states = np.zeros(1, lk.LEG_STATE)
+        self._states = np.zeros(1, lr.LEG_STATE)
         self._state: Item = self._states[0]
         self._arrays: dict[str, Items] = {}
         # the users of recent audiences in order of brokers, by the audiences' ids
         self._by_broker: dict[int, tuple[Audience, NDArray[np.int32], NDArray[np.int64]]] = {}
-        legs, speeds = np.zeros(users, lk.LEG), np.zeros(2, lk.SPEED)
+        legs, speeds = np.zeros(users, lr.LEG), np.zeros(2, lr.SPEED)
         for row, each in enumerate((setting.speed, setting.slow)):
             speeds[row] = (each.latency, math.inf if each.rate is None else each.rate, each.window or 0)
         lk.slow_ones(legs, keys[1], setting.slow_share)
+        self._use("absences", _by_user(workload.absences, legs, recorder.horizon))
         self._use("legs", legs)
         self._use("speeds", speeds)
-        self._use("disconnects", np.zeros(len(recorder.measured), lk.LEG_ARRAYS["received"]))
-        self._use("edges", np.array(recorder.edges).view(lk.LEG_ARRAYS["edges"]))
-        self._use("received", np.zeros(0 if self._receipts is None else _RECEIVED, lk.LEG_ARRAYS["received"]))
-        self._use("messages", np.zeros(0, lk.LEG_MESSAGE))
-        for name in lk.LEG_STATISTICS:
+        self._use("disconnects", np.zeros(len(recorder.measured), lr.LEG_ARRAYS["received"]))
+        self._use("edges", np.array(recorder.edges).view(lr.LEG_ARRAYS["edges"]))
+        self._use("received", np.zeros(0 if self._receipts is None else _RECEIVED, lr.LEG_ARRAYS["received"]))
+        self._use("messages", np.zeros(0, lr.LEG_MESSAGE))
+        for name in lr.LEG_STATISTICS:
             self._use(name, getattr(statistics, name))
         state = self._state
         state["free"], state["windows"], state["delay_slots"] = -1, len(recorder.measured), len(statistics.delays)
@@ -100,6 +131,17 @@ class Legs:
         state["until"] = ("broker", "served", "client").index(setting.until)
         state["reconnect_after"], state["horizon"] = setting.reconnect_after, recorder.horizon
         state["jitter"], state["jitter_key"] = setting.jitter, keys[0]
+        state["session_bound"] = -1 if sessions.queue is None else sessions.queue
+        state["session_bytes"] = -1 if sessions.queue_bytes is None else sessions.queue_bytes
+        state["session_overflow"] = ("drop-newest", "drop-oldest").index(sessions.overflow)
+        state["oldest"] = math.inf if sessions.max_age is None else sessions.max_age
+        state["gap"] = 0.0 if sessions.rate is None else 1.0 / sessions.rate
+        state["survives"] = sessions.survive
+        if sessions.survive and len(self._publications):
+            recorder.when_reconnected = self._back
+        elif retained is not None:
+            recorder.when_reconnected = retained.subscribe
+        lk.first_absences(self._states, legs)
         self._grow()
 
     def _use(self, name: str, array: NDArray[np.generic]) -> None:
@@ -110,7 +152,7 @@ class Legs:
         """Double the room for messages."""
         messages, state = self._arrays["messages"], self._state
         size, more = len(messages), max(len(messages), _MESSAGES)
-        messages = np.concatenate([messages, np.zeros(more, lk.LEG_MESSAGE)])
+        messages = np.concatenate([messages, np.zeros(more, lr.LEG_MESSAGE)])
         messages["next"][size:] = np.arange(size + 1, size + more + 1)
         messages["next"][-1] = state["free"]
         state["free"], state["frees"] = size, state["frees"] + more
@@ -118,10 +160,16 @@ class Legs:
 
     def receive(self, deliveries: Items, audiences: Sequence[Audience]) -> None:
         """Take what brokers have served (DELIVERY, in order of time) for their users among the audiences."""
-        handed, number = np.zeros(len(deliveries), lk.HANDED), deliveries["number"]
+        handed, number = np.zeros(len(deliveries), lr.HANDED), deliveries["number"]
         for name in ("served", "arrived", "rooted", "number"):
             handed[name] = deliveries[name]
-        handed["published"], handed["size"] = self._publications.time[number], self._publications.size[number]
+        if self._retained is not None:
+            number = self._retained.told_apart(handed)
+        handed["kind"][number < 0] = lr.BACK
+        live = handed["kind"] == lr.LIVE
+        handed["published"] = np.where(live, self._publications.time[number], handed["served"])
+        handed["size"] = self._publications.size[number]
+        handed["kept"] = self._keeps_qos_0 | (self._publications.qos[number] != 0)
         handed["window"] = self._recorder.windows(handed["published"])
         users = self._find_users(handed, deliveries, audiences)
         self._run(lk.deliver_all, handed, users)
@@ -129,6 +177,10 @@ class Legs:
     def cut_off(self, users: Sequence[int], now: float) -> None:
         """The broker of these users has crashed: what waits for them is lost."""
         self._run(partial(lk.cut_off_all, now=now), np.array(users, np.int64))
+
+    def _back(self, user: int, now: float) -> None:
+        """A user whose session has outlived the crash of its broker is connected again."""
+        self._deliveries.add(now, now, math.nan, -1, 0, Audience(-1, -1, np.array([user]), np.zeros(1, np.int32)))
 
     def _find_users(self, handed: Items, deliveries: Items, audiences: Sequence[Audience]) -> NDArray[np.int64]:
         """The users of all audiences by broker, of which each publication has a part."""
@@ -157,6 +209,7 @@ class Legs:
         self._deliveries.advance(math.inf)
         self._run(lk.close_all, self._arrays["legs"])
         self._take_received()
+        self._recorder.session_queue = int(self._state["longest"])
         for window, many in enumerate(self._arrays["disconnects"]["value"].tolist()):
             self._recorder.counted["disconnects"][window] += many
 
@@ -168,11 +221,11 @@ class Legs:
             state["delay_keys"] = used[0]
             code = kernel(self._states, *arguments)
             used[0] = state["delay_keys"]
-            if code == lk.FINISHED:
+            if code == lr.FINISHED:
                 return
-            if code == lk.DELAYS_FULL:
+            if code == lr.DELAYS_FULL:
                 recorder.empty_tables()
-            elif code == lk.RECEIPTS_FULL:
+            elif code == lr.RECEIPTS_FULL:
                 self._take_received()
             else:
                 self._grow()
@@ -182,3 +235,14 @@ class Legs:
             keys = self._arrays["received"]["value"][: self._state["noted"]].copy()
             self._receipts.add(keys, np.ones(len(keys), np.int64))
             self._state["noted"] = 0
+
+
+def _by_user(absences: Absences, legs: Items, horizon: float) -> Items:
+    """The absences before the horizon (ABSENCE), one user's after the other's, and where those of each leg are."""
+    rows = absences.rows(absences.start < horizon)
+    order = np.argsort(rows.user, kind="stable")
+    found = np.zeros(len(rows), lr.ABSENCE)
+    found["start"], found["end"], found["session"] = rows.start[order], rows.end[order], rows.session[order]
+    bounds = np.searchsorted(rows.user[order], np.arange(len(legs) + 1))
+    legs["absence"], legs["absences_end"] = bounds[:-1], bounds[1:]
+    return found

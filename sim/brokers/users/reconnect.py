@@ -52,7 +52,9 @@ class Absentees(Protocol):
 
 
 class Counts(Protocol):
-    """Counts events by name."""
+    """Counts events by name, and hears who is connected again."""
+
+    when_reconnected: Callable[[int, float], None]
 
     def count(self, name: str, time: float, amount: int = 1) -> None:
         """Add to the count of this name at a time (s)."""
@@ -189,3 +191,4 @@ class Reconnection:
         now = self._clock.now
         self._counts.count("reconnections", now)
         self._counts.count("resubscriptions", now, self._users.connect(user, broker))
+        self._counts.when_reconnected(user, now)

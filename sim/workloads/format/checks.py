@@ -101,6 +101,19 @@ class Checks:
             lambda row: f"{column} is {values[row]} s, allowed: {least[row]:.15g}..{horizon:.15g} s (the horizon)",
         )
 
+    def apart(self, user: NDArray[np.int32], start: NDArray[np.float64], end: NDArray[np.float64]) -> None:
+        """Spans of one user, sorted by start (s), do not overlap."""
+        order = np.argsort(user, kind="stable")
+        same = np.diff(user[order], prepend=-1) == 0
+        before = np.empty_like(order)
+        before[order] = np.roll(order, 1)
+        again = np.zeros(len(user), np.bool_)
+        again[order] = same & (start[order] < end[before[order]])
+        self.reject(
+            again,
+            lambda row: f"start is {start[row]} s, before the end of the user's previous row ({end[before[row]]} s)",
+        )
+
     def positions(
         self, latitude: NDArray[np.float64], longitude: NDArray[np.float64], *, required: bool = False
     ) -> None:

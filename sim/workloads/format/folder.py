@@ -14,7 +14,7 @@ from sim.base.arrays import Columns
 from sim.base.errors import WorkloadError
 from sim.base.naming import Raw
 from sim.files.atomic import check_name
-from sim.files.parquet import read_columns, write_columns, write_tables
+from sim.files.parquet import column_names, read_columns, write_columns, write_tables
 from sim.workloads.content import tables as content_tables
 from sim.workloads.content.json_lines import PUBLICATIONS_FILE, SUBSCRIPTIONS
 from sim.workloads.format.checks import Checks
@@ -22,7 +22,15 @@ from sim.workloads.format.demand import read_interests
 from sim.workloads.format.manifest import read_manifest, verify_files, write_manifest
 from sim.workloads.format.parts import files_of, read_parts
 from sim.workloads.format.validation import validate_workload
-from sim.workloads.format.workload import EVENT_TABLES, Interests, Topics, Users, Workload
+from sim.workloads.format.workload import (
+    EVENT_TABLES,
+    OPTIONAL_COLUMNS,
+    OPTIONAL_TABLES,
+    Interests,
+    Topics,
+    Users,
+    Workload,
+)
 
 INTERESTS_PER_PART = 5_000_000
 KEPT_ROWS = "rows"
@@ -40,7 +48,6 @@ COLUMN_TYPES = {
     },
     **content_tables.CONTENT_TYPES,
 }
-_OPTIONAL = ("movements", "sessions", "deliveries")  # tables that are left out where they are empty
 _ENTRIES = {
     "manifest.json",
     ".manifest.json",
@@ -119,8 +126,8 @@ def _write_tables(workload: Workload, folder: Path, events: Iterable[str]) -> li
         for key, table in (("topic", topics), ("user", users))
     }
     for name in events:
-        if name not in _OPTIONAL or workload.counts.get(name):
-            tables[f"{name}.parquet"] = getattr(workload, name).columns
+        if name not in OPTIONAL_TABLES or workload.counts.get(name):
+            tables[f"{name}.parquet"] = _stated(name, getattr(workload, name).columns)
     if workload.content is not None:
         tables |= {f"{name}.parquet": found for name, found in content_tables.columns(workload.content).items()}
     for name, columns in tables.items():
@@ -136,6 +143,21 @@ def _write_tables(workload: Workload, folder: Path, events: Iterable[str]) -> li
     return list(tables)
 
 
+def _stated(table: str, columns: Columns) -> Columns:
+    """Columns of a table without those that say nothing."""
+    silent = OPTIONAL_COLUMNS.get(table, {})
+    return {name: values for name, values in columns.items() if name not in silent or (values != silent[name]).any()}
+
+
+def read_event_table(folder: Path, files: list[str], table: str) -> Columns:
+    """The columns of a table of events, without optional ones that it does not have."""
+    optional, types = OPTIONAL_COLUMNS.get(table, {}), COLUMN_TYPES[table]
+    if optional:
+        found = column_names(folder / files[0])
+        types = {name: kind for name, kind in types.items() if name in found or name not in optional}
+    return read_parts(folder, files, types)
+
+
 def load_workload(folder: Path) -> Workload:
     """Read and check a whole workload folder.
 
@@ -147,9 +169,9 @@ def load_workload(folder: Path) -> Workload:
     users = read_columns(folder / "users.parquet", COLUMN_TYPES["users"])
     Checks(f"{folder / 'users.parquet'}").numbered("user", users["user"])
     tables: Raw = {
-        name: table(**read_parts(folder, files_of(name, manifest["files"]) or [f"{name}.parquet"], COLUMN_TYPES[name]))
+        name: table(**read_event_table(folder, files_of(name, manifest["files"]) or [f"{name}.parquet"], name))
         for name, table in EVENT_TABLES.items()
-        if name not in _OPTIONAL or files_of(name, manifest["files"])
+        if name not in OPTIONAL_TABLES or files_of(name, manifest["files"])
     }
     workload = Workload(
         kind=manifest["kind"],

@@ -67,7 +67,7 @@ def read_later(kind: type[EventTable], rows: int, read: Callable[[], Columns]) -
         def __getattr__(self, name: str) -> NDArray[Any]:
             if name not in kind.dtypes():
                 raise AttributeError(name)
-            self.__dict__.update(read())
+            self.__dict__.update(kind(**read()).columns)  # with the optional ones
             found: NDArray[Any] = self.__dict__[name]
             return found
 

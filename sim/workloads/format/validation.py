@@ -40,6 +40,7 @@ def validate_workload(workload: Workload, folder: Path, tables: Collection[str] 
     for name in tables:
         table, checks = getattr(workload, name), Checks(f"{folder / name}.parquet")
         allowed = {"user": (0, users), "topic": (0, topics), "publisher": (-1, users), "subscriber": (0, users)}
+        allowed |= {"retain": (0, 1), "qos": (-1, 2), "session": (0, 2)}
         if name == "publications" and workload.content is not None:
             allowed["topic"] = -1, -1
         checks.lengths(table.columns)
@@ -54,8 +55,10 @@ def validate_workload(workload: Workload, folder: Path, tables: Collection[str] 
             checks.not_negative("size", table.size)
         elif name == "movements":
             checks.positions(table.latitude, table.longitude, required=True)
-        elif name == "sessions":
+        elif name in ("sessions", "absences"):
             checks.within("end", table.end, table.start, horizon)
+        if name == "absences":
+            checks.apart(table.user, table.start, table.end)
 
     if workload.content is not None:
         checks = Checks(f"{folder / 'subscription_events.parquet'}")

@@ -27,6 +27,10 @@ def _counts(ids: NDArray[np.int32], of: int) -> NDArray[np.int64]:
     return counts
 
 
+def _unsaid() -> NDArray[np.int8]:
+    return np.empty(0, np.int8)
+
+
 class ColumnTable:
     """Base of frozen dataclasses whose fields are the columns of a table: arrays of one length."""
 
@@ -120,13 +124,21 @@ class SubscriptionEvents(ColumnTable):
 class Publications(ColumnTable):
     """Publications, sorted by time (s): publisher is a user, or -1 when it comes from outside; size in bytes.
 
-    The topic is -1 for content, which has values instead.
+    The topic is -1 for content, which has values instead. `retain` is 1 where the network retains the publication, or forgets the
+    one that it retains if this has no bytes; `qos` is its quality of service, -1 where that is not known. Both may be left out.
     """
 
     time: NDArray[np.float64]
     topic: NDArray[np.int32]
     publisher: NDArray[np.int32]
     size: NDArray[np.int32]
+    retain: NDArray[np.int8] = field(default_factory=_unsaid)
+    qos: NDArray[np.int8] = field(default_factory=_unsaid)
+
+    def __post_init__(self) -> None:
+        for name, value in OPTIONAL_COLUMNS["publications"].items():
+            if len(getattr(self, name)) == 0:
+                object.__setattr__(self, name, np.broadcast_to(np.int8(value), len(self.time)))
 
     def per_topic(self, topics: int, rows: slice = slice(None)) -> NDArray[np.int64]:
         """The number of publications on each topic (topics); not for content, see `Workload.published`."""
@@ -155,6 +167,33 @@ class Sessions(ColumnTable):
     end: NDArray[np.float64]
 
 
+NO_SESSION, SESSION_RESUMED, SESSION_OVER = range(3)
+"""What becomes of a session: there is none; the user resumes it; it is over before the user returns."""
+
+
+@dataclass(frozen=True)
+class Absences(ColumnTable):
+    """When users were not connected while subscribed, sorted by `start` (s); one that lasts until the horizon ends there.
+
+    Messages for the user wait in its session, if it has any, which `session` tells (NO_SESSION, SESSION_RESUMED, or SESSION_OVER at
+    `end`). An absence of no duration is a takeover: the user connects again while connected. Those of one user do not overlap.
+    """
+
+    user: NDArray[np.int32]
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+    session: NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class RetainedRequests(ColumnTable):
+    """When users asked for the retained message of a topic, by subscribing, sorted by time (s)."""
+
+    time: NDArray[np.float64]
+    user: NDArray[np.int32]
+    topic: NDArray[np.int32]
+
+
 @dataclass(frozen=True)
 class Deliveries(ColumnTable):
     """The deliveries recorded in a trace, sorted by time (s); publisher is a user, or -1 where the trace has none.
@@ -174,8 +213,14 @@ EVENT_TABLES: dict[str, type[ColumnTable]] = {
     "movements": Movements,
     "sessions": Sessions,
     "deliveries": Deliveries,
+    "absences": Absences,
+    "retained_requests": RetainedRequests,
 }
 """The tables of a workload's events, in the order in which they are written and checked."""
+OPTIONAL_TABLES = ("movements", "sessions", "deliveries", "absences", "retained_requests")
+"""Tables that are left out where they are empty."""
+OPTIONAL_COLUMNS: dict[str, dict[str, int]] = {"publications": {"retain": 0, "qos": -1}}
+"""Columns of tables that are left out where they have these values everywhere."""
 
 
 @dataclass(frozen=True)
@@ -198,6 +243,8 @@ class Workload:
     movements: Movements = field(default_factory=Movements.none)
     sessions: Sessions = field(default_factory=Sessions.none)
     deliveries: Deliveries = field(default_factory=Deliveries.none)
+    absences: Absences = field(default_factory=Absences.none)
+    retained_requests: RetainedRequests = field(default_factory=RetainedRequests.none)
     content: Content | None = None
     period: float = DAY
     origin: str = "1970-01-01T00:00:00Z"
@@ -227,7 +274,7 @@ class Workload:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of rows of each table; sessions and deliveries only if any. For content: subscriptions, fields, values."""
+        """The number of rows of each table; of the newer ones only if any. For content: subscriptions, fields, values."""
         return {
             "users": len(self.users),
             "topics": len(self.topics),
@@ -235,8 +282,7 @@ class Workload:
             "subscription_events": len(self.subscription_events),
             "publications": len(self.publications),
             "movements": len(self.movements),
-            **({"sessions": len(self.sessions)} if len(self.sessions) else {}),
-            **({"deliveries": len(self.deliveries)} if len(self.deliveries) else {}),
+            **{name: len(table) for name in OPTIONAL_TABLES[1:] if len(table := getattr(self, name))},
             **({} if self.content is None else content_tables.counts(self.content)),
         }
 

@@ -8,14 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.compiled import kernel
+from sim.workloads.format.workload import NO_SESSION, SESSION_OVER, SESSION_RESUMED
 
 CONNECT, SUBSCRIBE, UNSUBSCRIBE, DISCONNECT = range(4)
+LOG_NEVER = 2**62
+"""µs; later than any time."""
 
 
 class LogRows(NamedTuple):
     """The rows of a log in order: `pair` is the (client, topic filter), those of client c are `indptr[c]` to `indptr[c + 1]`.
 
-    For connects, `fresh` says whether earlier subscriptions end, and `keeps` how long those of this session outlive it (µs).
+    For connects, `fresh` says whether earlier subscriptions end, and `keeps` how long those of this session outlive it (µs). For
+    subscribes, `fleeting` says that they are not in force while the client is away, even if its session is kept.
     """
 
     micros: NDArray[np.int64]
@@ -25,6 +29,7 @@ class LogRows(NamedTuple):
     indptr: NDArray[np.int64]
     fresh: NDArray[np.bool_]
     keeps: NDArray[np.int64]
+    fleeting: NDArray[np.bool_]
 
 
 class Followed(NamedTuple):
@@ -39,73 +44,155 @@ class Followed(NamedTuple):
 
 
 class ChangesOfLog(NamedTuple):
-    """The row at which a subscription comes into force (+1) or ceases (-1)."""
+    """When (µs) a subscription comes into force (+1) or ceases (-1); of one client in order of time."""
 
-    row: NDArray[np.int64]
+    micros: NDArray[np.int64]
     pair: NDArray[np.int64]
     action: NDArray[np.int8]
 
 
+class AbsencesOfLog(NamedTuple):
+    """When (µs) a client with subscriptions in force was away, and what became of its session (see `Absences`)."""
+
+    client: NDArray[np.int32]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    session: NDArray[np.int8]
+
+
+class _Clients(NamedTuple):
+    """The state of clients: of each pair, whether it is `held`, `in_force`, and `fleeting`.
+
+    Of each client, how long its latest session outlives its connection, when it left (µs), and whether it is away with
+    subscriptions in force.
+    """
+
+    held: NDArray[np.bool_]
+    in_force: NDArray[np.bool_]
+    fleeting: NDArray[np.bool_]
+    keep: NDArray[np.int64]
+    left: NDArray[np.int64]
+    misses: NDArray[np.bool_]
+
+
 @kernel
-def _note(changes: ChangesOfLog, count: int, row: int, pair: int, action: int) -> int:
+def _change(changes: ChangesOfLog, count: int, micros: int, pair: int, action: int) -> int:
     """Record a change if there is room for it; returns the number of changes so far."""
-    if count < changes.row.size:
-        changes.row[count], changes.pair[count], changes.action[count] = row, pair, action
+    if count < changes.micros.size:
+        changes.micros[count], changes.pair[count], changes.action[count] = micros, pair, action
     return count + 1
 
 
 @kernel
-def follow_sessions(rows: LogRows, kept: int, found: Followed, changes: ChangesOfLog) -> tuple[int, int]:
-    """Process the rows in order; returns the number of sessions and of changes, which are only counted if there is no room for them.
+def _absence(absences: AbsencesOfLog, count: int, client: int, start: int, end: int, session: int) -> int:
+    """Record an absence in the same way."""
+    if count < absences.client.size:
+        absences.client[count], absences.session[count] = client, session
+        absences.start[count], absences.end[count] = start, end
+    return count + 1
 
-    `kept` is how long subscriptions outlive sessions that begin without a connect (µs). `found.effect` is made false for rows that
-    change nothing.
+
+@kernel
+def _start(clients: _Clients, changes: ChangesOfLog, count: int, pair: int, now: int) -> int:
+    """Let a pair be in force; returns the number of changes so far."""
+    if clients.in_force[pair]:
+        return count
+    clients.in_force[pair] = True
+    return int(_change(changes, count, now, pair, 1))
+
+
+@kernel
+def _stop(clients: _Clients, changes: ChangesOfLog, count: int, pair: int, now: int) -> int:
+    """Let a pair cease to be in force; returns the number of changes so far."""
+    if not clients.in_force[pair]:
+        return count
+    clients.in_force[pair] = False
+    return int(_change(changes, count, now, pair, -1))
+
+
+@kernel
+def _leave(
+    clients: _Clients, changes: ChangesOfLog, count: int, who: int, pairs: tuple[int, int], now: int, returns: bool
+) -> int:
+    """Let a client go, who `returns` at once or not; returns the number of changes so far."""
+    clients.left[who] = now
+    clients.misses[who] = False
+    for p in range(*pairs):
+        clients.held[p] &= clients.keep[who] > 0
+        if not clients.held[p] or (clients.fleeting[p] and not returns):
+            count = _stop(clients, changes, count, p, now)
+        clients.misses[who] |= clients.in_force[p] and not clients.fleeting[p]
+    return count
+
+
+@kernel
+def _end_absence(clients: _Clients, absences: AbsencesOfLog, away: int, who: int, now: int, fresh: bool) -> int:
+    """Record that a client was away up to now, if it has missed anything; returns the number of absences so far."""
+    over, left = min(clients.left[who] + clients.keep[who], LOG_NEVER), clients.left[who]
+    if not clients.misses[who]:
+        return away
+    if now <= over:
+        return int(_absence(absences, away, who, left, now, SESSION_OVER if fresh else SESSION_RESUMED))
+    away = _absence(absences, away, who, left, over, SESSION_OVER)
+    return int(_absence(absences, away, who, over, now, NO_SESSION))
+
+
+@kernel
+def follow_sessions(
+    rows: LogRows, kept: int, found: Followed, changes: ChangesOfLog, absences: AbsencesOfLog
+) -> tuple[int, int, int]:
+    """Process the rows in order; returns the number of sessions, of changes, and of absences.
+
+    The last two are only counted if there is no room for them. `kept` is how long subscriptions outlive sessions that begin without
+    a connect (µs). `found.effect` is made false for rows that change nothing. Absences of clients who do not return end at LOG_NEVER.
     """
-    micros, action, client, pair, indptr, fresh, keeps = rows
-    effect, began, ended = found
-    held = np.zeros(indptr[-1], np.bool_)
-    session = np.full(indptr.size - 1, -1, np.int64)
-    keep = np.full(indptr.size - 1, kept, np.int64)  # of each client's latest session
-    left = np.zeros(indptr.size - 1, np.int64)
-    sessions = count = 0
+    micros, action, client, pair, indptr, fresh, keeps, fleeting = rows
+    flags, number = np.zeros((3, indptr[-1]), np.bool_), indptr.size - 1
+    keep, left = np.full(number, kept, np.int64), np.zeros(number, np.int64)
+    clients = _Clients(flags[0], flags[1], flags[2], keep, left, np.zeros(number, np.bool_))
+    held, session = clients.held, np.full(number, -1, np.int64)
+    sessions = count = away = 0
     for row in range(action.size):
-        what, who = action[row], client[row]
-        first, stop = indptr[who], indptr[who + 1]
+        what, who, now = action[row], client[row], micros[row]
+        pairs = indptr[who], indptr[who + 1]
         opened = session[who] >= 0
-        if (what == DISCONNECT and not opened) or (what == UNSUBSCRIBE and not held[pair[row]]):
-            effect[row] = False
-            continue
-        if what == SUBSCRIBE and opened and held[pair[row]]:
-            effect[row] = False
+        if what == SUBSCRIBE:
+            clients.fleeting[pair[row]] = fleeting[row]
+        if (
+            (what == DISCONNECT and not opened)
+            or (what == UNSUBSCRIBE and not held[pair[row]])
+            or (what == SUBSCRIBE and opened and held[pair[row]])
+        ):
+            found.effect[row] = False
             continue
         # a client that connects while connected begins a new session, without interrupting persistent subscriptions
         if what == DISCONNECT or (what == CONNECT and opened):
-            ended[session[who]] = row
+            found.ended[session[who]] = row
             session[who] = -1
-            left[who] = micros[row]
-            stays = keep[who] > 0 and not (what == CONNECT and fresh[row])
-            if not (stays and what == CONNECT):
-                for p in range(first, stop):
-                    if held[p]:
-                        held[p] = stays
-                        count = _note(changes, count, row, p, -1)
+            count = _leave(clients, changes, count, who, pairs, now, what == CONNECT)
         if what == CONNECT or (what == SUBSCRIBE and not opened):
-            if not opened and ((what == CONNECT and fresh[row]) or micros[row] - left[who] > keep[who]):
-                held[first:stop] = False
+            away = _end_absence(clients, absences, away, who, now, fresh[row])
+            over = min(left[who] + keep[who], LOG_NEVER)
+            for p in range(*pairs):
+                if now > over or fresh[row]:
+                    held[p] = False
+                    count = _stop(clients, changes, count, p, min(now, over))
+                elif held[p]:
+                    count = _start(clients, changes, count, p, now)
             if what == CONNECT:
                 keep[who] = keeps[row]
-            began[sessions], ended[sessions] = row, -1
-            session[who] = sessions
+            found.began[sessions], found.ended[sessions] = row, -1
+            clients.misses[who], session[who] = False, sessions
             sessions += 1
-            if not opened:
-                for p in range(first, stop):
-                    if held[p]:
-                        count = _note(changes, count, row, p, 1)
-        if what == SUBSCRIBE and not held[pair[row]]:
+        if what == SUBSCRIBE:
             held[pair[row]] = True
-            count = _note(changes, count, row, pair[row], 1)
+            count = _start(clients, changes, count, pair[row], now)
         if what == UNSUBSCRIBE:
             held[pair[row]] = False
-            if opened:
-                count = _note(changes, count, row, pair[row], -1)
-    return sessions, count
+            count = _stop(clients, changes, count, pair[row], now)
+    for who in range(number):
+        away = _end_absence(clients, absences, away, who, LOG_NEVER, False)
+        over = min(left[who] + keep[who], LOG_NEVER)
+        for p in range(indptr[who], indptr[who + 1] if session[who] < 0 and over < LOG_NEVER else 0):
+            count = _stop(clients, changes, count, p, over)
+    return sessions, count, away

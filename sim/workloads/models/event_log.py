@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 # Any: further fields of the workload, by name.
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,95 +17,62 @@ from sim.content.topic_kernels import Grammar
 from sim.files.parquet import strings
 from sim.workloads.format.workload import (
     DAY,
-    ColumnTable,
+    Absences,
     Deliveries,
     Interests,
     Publications,
+    RetainedRequests,
     Sessions,
     SubscriptionEvents,
     Topics,
     Users,
     Workload,
 )
-from sim.workloads.models.event_kernels import SUBSCRIBE, UNSUBSCRIBE, ChangesOfLog, Followed, LogRows, follow_sessions
+from sim.workloads.models.event_kernels import SUBSCRIBE
+from sim.workloads.models.log_sessions import LogChanges, follow, retained_before, retained_requests
+from sim.workloads.models.log_tables import SECOND, Control, Delivered, EventLog, EventPublications
 from sim.workloads.models.shared_subscriptions import OwnChanges, TopicTimes, receiving_groups, shared_filter
 
-SECOND = 1_000_000  # µs
-NO_EXPIRY = 2**32 - 1  # s; a session that never expires, by MQTT 5.0, section 3.1.2.11.2
-_NEVER = 2**62  # µs
 
+class Unused(NamedTuple):
+    """Which rows of `log.control` change nothing, and which of `log.delivered` had been retained before the log began."""
 
-@dataclass(frozen=True)
-class Control(ColumnTable):
-    """Connects, subscribes, unsubscribes and disconnects in the order in which they happened.
-
-    `micros` is the time in µs since 1970, UTC; `action` one of `event_kernels`; `topic` -1 where the action has none. `clean` (0 or 1)
-    and `expiry` (s) are those of connects, -1 where they are not known.
-    """
-
-    micros: NDArray[np.int64]
-    action: NDArray[np.int8]
-    client: NDArray[np.int32]
-    topic: NDArray[np.int32]
-    clean: NDArray[np.int8]
-    expiry: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class EventPublications(ColumnTable):
-    """Publications in the order in which they happened: µs since 1970, topic, client (-1 where unknown), bytes."""
-
-    micros: NDArray[np.int64]
-    topic: NDArray[np.int32]
-    client: NDArray[np.int32]
-    size: NDArray[np.int32]
-
-
-@dataclass(frozen=True)
-class Delivered(ColumnTable):
-    """Deliveries in the order in which they happened: µs since 1970, topic, publisher (-1 where unknown), subscriber."""
-
-    micros: NDArray[np.int64]
-    topic: NDArray[np.int32]
-    publisher: NDArray[np.int32]
-    client: NDArray[np.int32]
-
-
-@dataclass(frozen=True)
-class EventLog:
-    """The usable rows of a log; clients and topics are positions in their names, which are in the order of their ids."""
-
-    clients: Sequence[str]
-    topics: Sequence[str]
-    control: Control
-    published: EventPublications
-    delivered: Delivered
+    no_effect: NDArray[np.bool_]
+    retained: NDArray[np.bool_]
 
 
 def event_workload(
-    log: EventLog, *, persistent: bool = False, filters: str = "exact", **about: Any
-) -> tuple[Workload | None, NDArray[np.bool_]]:
-    """The workload, and which rows of `log.control` have an effect; None where no row at all is left.
+    log: EventLog, *, persistent: bool = False, filters: str = "exact", queues_qos_0: bool = False, **about: Any
+) -> tuple[Workload | None, Unused]:
+    """The workload, and the rows that are not used; None where no row at all is left.
 
-    Users and topics are those that occur. Subscriptions end with the session or, if `persistent`, are resumed with the client's
-    next one; where connects are `clean` or have an `expiry`, that decides. A subscription to a filter, in the grammar of that name
+    Users and topics are those that occur. Subscriptions end with the session or, if `persistent`, stay in force until the client
+    returns; where connects are `clean` or have an `expiry`, that decides; those of quality of service 0 are not in force meanwhile
+    unless the broker `queues_qos_0`. A subscription to a filter, in the grammar of that name
     (`GRAMMARS`), is one to every topic that it matches. A shared subscription is a user of its name, which subscribes while any client
     does that shares it, and has the deliveries to them. `about` are further fields of the workload.
     """
     log, shares = _shares_of(log)
-    control, published, delivered = log.control, log.published, log.delivered
-    effect, sessions, changes = _follow(control, len(log.clients), persistent)
+    grammar = GRAMMARS[filters]
+    control, published = log.control, log.published
+    effect, sessions, changes, absences = follow(control, len(log.clients), persistent, queues_qos_0)
+    requests = retained_requests(control, published, shares.group_of >= 0, log.topics, grammar)
+    effect[requests.row] = True
+    foreign = retained_before(log.delivered, published)
+    delivered = log.delivered.rows(~foreign) if foreign.any() else log.delivered
+    unused = Unused(~effect, foreign)
     kept = np.flatnonzero(effect)
     micros = [times for times in (control.micros[kept], published.micros, delivered.micros) if len(times)]
     if not micros:
-        return None, effect
+        return None, unused
     origin = min(int(times[0]) for times in micros) // SECOND * SECOND
     horizon = (max(int(times[-1]) for times in micros) - origin) // SECOND + 1.0
+    changes = changes.rows(changes.micros < origin + horizon * SECOND)
+    absences = absences.rows(absences.start < origin + horizon * SECOND)
 
     def seconds(times: NDArray[np.int64]) -> NDArray[np.float64]:
-        return (times - origin) / SECOND
+        return np.minimum((times - origin) / SECOND, horizon)
 
-    grammar = GRAMMARS[filters]
     wild = np.array([has_wildcard(name, grammar) for name in log.topics] + [True])  # and -1, which is not a topic
     wanted = shares.filter_of[control.topic[kept]]
     topic = Numbering(log.topics, wanted[~wild[wanted]], published.topic, delivered.topic)
@@ -117,15 +84,14 @@ def event_workload(
     changes, matched = _expand(shares.joined(changes), log.topics, topic.names, heard, grammar)
     silent, subscriptions = np.unique(asked[begun & ~matched], return_counts=True)
     if shares.names:
-        delivered = shares.divide(
-            delivered, published, control.rows(kept), _timed(changes, control), topic.names, grammar
-        )
+        delivered = shares.divide(delivered, published, control.rows(kept), changes, topic.names, grammar)
     user = Numbering(
         [*log.clients, *shares.names],
         *(control.client[kept], changes.client, published.client, delivered.client, delivered.publisher),
     )
     ends = np.append(seconds(control.micros), horizon)  # the last entry is for -1, sessions that stay open
-    publications = Publications(seconds(published.micros), published.topic, user(published.client), published.size)
+    columns = seconds(published.micros), published.topic, user(published.client), published.size
+    publications = Publications(*columns, np.maximum(published.retain, 0), published.qos)
     workload = Workload(
         kind="events",
         horizon=horizon,
@@ -134,17 +100,23 @@ def event_workload(
         ),
         users=Users.without_places(strings(user.names)),
         interests=Interests(np.zeros(len(user.names) + 1, np.int64), np.empty(0, np.int32)),
-        subscription_events=SubscriptionEvents(ends[changes.row], user(changes.client), changes.topic, changes.action),
+        subscription_events=SubscriptionEvents(
+            seconds(changes.micros), user(changes.client), changes.topic, changes.action
+        ),
         publications=publications,
         sessions=Sessions(user(control.client[sessions.began]), ends[sessions.began], ends[sessions.ended]),
         deliveries=Deliveries(
             seconds(delivered.micros), delivered.topic, user(delivered.publisher), user(delivered.client)
         ),
+        absences=Absences(user(absences.client), seconds(absences.start), seconds(absences.end), absences.session),
+        retained_requests=RetainedRequests(
+            seconds(control.micros[requests.row]), user(control.client[requests.row]), topic(requests.topic)
+        ),
         origin=f"{np.datetime64(origin // SECOND, 's')}Z",
         unmatched=dict(zip([log.topics[asked] for asked in silent.tolist()], subscriptions.tolist(), strict=True)),
         **about,
     )
-    return workload, effect
+    return workload, unused
 
 
 def filters_unexpanded(workload: Workload, filters: str) -> int:
@@ -168,7 +140,7 @@ class _Shares:
     group_of: NDArray[np.int32]
     filter_of: NDArray[np.int32]
 
-    def joined(self, changes: _Changes) -> _Changes:
+    def joined(self, changes: LogChanges) -> LogChanges:
         """Changes in which shared subscriptions are those of their users."""
         group = self.group_of[changes.topic]
         client = np.where(group < 0, changes.client, self.clients + group).astype(np.int32)
@@ -179,7 +151,7 @@ class _Shares:
         delivered: Delivered,
         published: EventPublications,
         control: Control,
-        own: OwnChanges,
+        own: LogChanges,
         topics: Sequence[str],
         grammar: Grammar,
     ) -> Delivered:
@@ -193,7 +165,7 @@ class _Shares:
             TopicIndex(shared, grammar).match_all(topics),
             TopicTimes(delivered.micros, delivered.topic, delivered.client),
             TopicTimes(published.micros, published.topic, published.client),
-            own,
+            OwnChanges(own.micros, own.topic, own.client, own.action),
         )
         client = np.where(group < 0, delivered.client, self.clients + group).astype(np.int32)
         return replace(delivered, client=client)
@@ -224,10 +196,6 @@ def _shares_of(log: EventLog) -> tuple[EventLog, _Shares]:
     return log, _Shares(len(log.clients), [log.topics[name] for name in sorted(shared)], group_of, filter_of)
 
 
-def _timed(changes: _Changes, control: Control) -> OwnChanges:
-    return OwnChanges(control.micros[changes.row], changes.topic, changes.client, changes.action)
-
-
 class Numbering:
     """New ids for the ids in `used`, without gaps and in the old order; -1 stays -1.
 
@@ -248,52 +216,9 @@ class Numbering:
         return ids if self._all else self._new[ids]
 
 
-@dataclass(frozen=True)
-class _Sessions(ColumnTable):
-    """The rows at which sessions begin and end, -1 where they stay open; in the order in which they begin."""
-
-    began: NDArray[np.int64]
-    ended: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class _Changes(ColumnTable):
-    """Subscriptions that come into force (+1) or cease (-1), in the order of the rows that cause it."""
-
-    row: NDArray[np.int64]
-    client: NDArray[np.int32]
-    topic: NDArray[np.int32]
-    action: NDArray[np.int8]
-
-
-def _follow(control: Control, clients: int, persistent: bool) -> tuple[NDArray[np.bool_], _Sessions, _Changes]:
-    rows = len(control.action)
-    changing = np.flatnonzero((control.action == SUBSCRIBE) | (control.action == UNSUBSCRIBE))
-    key = control.client[changing].astype(np.int64) << 32 | control.topic[changing]
-    pairs, inverse = np.unique(key, return_inverse=True)
-    pair = np.full(rows, -1, np.int64)
-    pair[changing] = inverse
-    indptr = np.searchsorted(pairs >> 32, np.arange(clients + 1))
-    kept = _NEVER if persistent else 0
-    keeps = np.where(control.clean < 0, kept, np.where(control.clean == 1, 0, _NEVER))
-    keeps = np.where(control.expiry < 0, keeps, np.where(control.expiry >= NO_EXPIRY, _NEVER, control.expiry * SECOND))
-    read = LogRows(control.micros, control.action, control.client, pair, indptr, control.clean == 1, keeps)
-    found = Followed(np.ones(rows, np.bool_), np.empty(rows, np.int64), np.empty(rows, np.int64))
-
-    def follow(room: int) -> tuple[int, ChangesOfLog, int]:
-        out = ChangesOfLog(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int8))
-        sessions, changes = follow_sessions(read, kept, found, out)
-        return sessions, out, changes
-
-    sessions, (row, which, action), _ = follow(follow(0)[2])
-    subscription = pairs[which]
-    client, topic = (subscription >> 32).astype(np.int32), (subscription & 0xFFFFFFFF).astype(np.int32)
-    return found.effect, _Sessions(found.began[:sessions], found.ended[:sessions]), _Changes(row, client, topic, action)
-
-
 def _expand(
-    changes: _Changes, filters: Sequence[str], topics: Sequence[str], heard: NDArray[np.bool_], grammar: Grammar
-) -> tuple[_Changes, NDArray[np.bool_]]:
+    changes: LogChanges, filters: Sequence[str], topics: Sequence[str], heard: NDArray[np.bool_], grammar: Grammar
+) -> tuple[LogChanges, NDArray[np.bool_]]:
     """Expand changes of topic filters to the topics that they match, each in force while any filter of the client matches it.
 
     Also returns which of the former match a topic that is `heard`.
@@ -318,4 +243,4 @@ def _expand(
     counts = np.empty_like(after)
     counts[order] = after
     real = counts == (action > 0)  # the first filter that matches it, or the last
-    return _Changes(changes.row[source[real]], client[real], topic[real], action[real]), matched
+    return LogChanges(changes.micros[source[real]], client[real], topic[real], action[real]), matched

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from sim.base.ordering import lex_order
 from sim.files.parquet import strings
 from sim.workloads.format.workload import DAY, Interests, Publications, SubscriptionEvents, Topics, Users, Workload
-from sim.workloads.models.event_log import SECOND, Numbering
+from sim.workloads.models.event_log import Numbering
 from sim.workloads.models.follow_kernels import join_intervals
+from sim.workloads.models.log_tables import SECOND
 
 EVER, UNENDING = (
     -(1 << 62),

@@ -34,6 +34,8 @@ def resample(workload: Workload, generator: np.random.Generator) -> Workload:
     event, event_user = _rows_of(events.time, events.user, picked)
     move, move_user = _rows_of(moves.time, moves.user, picked)
     session, session_user = _rows_of(sessions.start, sessions.user, picked)
+    absence, absent_user = _rows_of(workload.absences.start, workload.absences.user, picked)
+    request, asking_user = _rows_of(workload.retained_requests.time, workload.retained_requests.user, picked)
     # actions from outside belong to one additional user, who is always picked once
     publisher = np.where(published.publisher < 0, users, published.publisher)
     publication, publisher = _rows_of(published.time, publisher, np.append(picked, users))
@@ -47,6 +49,8 @@ def resample(workload: Workload, generator: np.random.Generator) -> Workload:
         movements=replace(moves.rows(move), user=move_user),
         sessions=replace(sessions.rows(session), user=session_user),
         deliveries=Deliveries.none(),
+        absences=replace(workload.absences.rows(absence), user=absent_user),
+        retained_requests=replace(workload.retained_requests.rows(request), user=asking_user),
     )
     if workload.content is None:
         return drawn

@@ -15,13 +15,17 @@ from sim.workloads.traces.readers.tshark import TsharkReader
 
 @dataclass(frozen=True)
 class BrokerLog:
-    """A log whose lines `reader` turns into events; `filters` names the grammar of subscriptions."""
+    """A log whose lines `reader` turns into events; `filters` names the grammar of subscriptions.
+
+    `queues_qos_0`: whether the broker keeps messages of quality of service 0 for clients who are away.
+    """
 
     name: str
     text: str
     time_formats: tuple[str, ...]
     filters: str
     reader: Callable[[], LogReader]
+    queues_qos_0: bool = False
 
     @property
     def layout(self) -> Layout:
@@ -40,6 +44,7 @@ BROKER_LOGS = {
             ("iso", "epoch-ms"),
             "mqtt",
             EmqxReader,
+            queues_qos_0=True,
         ),
         BrokerLog("nats", _NATS, ("iso",), "nats", NatsReader),
         BrokerLog(

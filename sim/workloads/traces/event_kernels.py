@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sim.files.columns import masked, valid
 from sim.files.parquet import arrow
 from sim.workloads.models.event_kernels import CONNECT, DISCONNECT, SUBSCRIBE, UNSUBSCRIBE
-from sim.workloads.models.event_log import NO_EXPIRY
+from sim.workloads.models.log_tables import NO_EXPIRY
 from sim.workloads.traces.events import DELIVER, FLAGS, PUBLISH
 from sim.workloads.traces.fields import Fields
 from sim.workloads.traces.judging import Judged, beyond
@@ -62,8 +62,6 @@ class EventRules:
             ("bad_time", self.layout.time_fields[0]): ~timely,
             ("outside_window", None): beyond(micros, self.window),
         }
-        if "retain" in flags:
-            faults["retained", None] = (action == DELIVER) & (flags["retain"] == 1)
         changes = (action == SUBSCRIBE) | (action == UNSUBSCRIBE)
         shared = masked(nonempty(texts.get("group", absent)), changes)
         topic = pc.coalesce(pc.binary_join_element_wise("$share", shared, topic, "/"), topic)
@@ -76,7 +74,10 @@ class EventRules:
             "publisher": publisher.dictionary_encode(),
             **{name: arrow(values) for name, values in flags.items()},
         }
-        return Judged(typed, faults, ~np.isin(action, (PUBLISH, DELIVER)))
+        needed = ~np.isin(action, (PUBLISH, DELIVER))
+        if "retain" in flags:
+            needed |= (action == DELIVER) & (flags["retain"] == 1)
+        return Judged(typed, faults, needed)
 
 
 def _codes(column: pa.StringArray, known: Mapping[str, int]) -> NDArray[np.int8]:

@@ -60,7 +60,7 @@ def prepare_events(
     with open_workshop(spark, [inputs], out, layout.time_zone, partitions, progress, options, how) as shop:
         shelf = shop.judge(_table(layout, options), "events")
         progress("following sessions", "")
-        log, row, seen = stages.load_events(shelf, layout)
+        log, row, row_delivered, seen = stages.load_events(shelf, layout)
         times = [table.micros for table in (log.control, log.published, log.delivered)]
         shop.warn_of_strays(rows_per_day(times), "events")
         generator = {
@@ -73,11 +73,16 @@ def prepare_events(
             "size": options.size,
             **({"seen": seen} if seen else {}),
         }
-        workload, effect = event_workload(
-            log, persistent=options.persistent, filters=options.filters, generator=generator
+        queues_qos_0 = layout.kind == "log" and BROKER_LOGS[layout.name].queues_qos_0
+        workload, unused = event_workload(
+            log,
+            persistent=options.persistent,
+            filters=options.filters,
+            queues_qos_0=queues_qos_0,
+            generator=generator,
         )
         del log  # which is as large as the workload
-        shop.leave_out({"no_effect": row[~effect]})
+        shop.leave_out({"no_effect": row[unused.no_effect], "retained": row_delivered[unused.retained]})
         if workload is None:
             raise shop.nothing_usable("none of {} is usable")
         return shop.finish(workload)

@@ -12,7 +12,7 @@ from sim.base.errors import WorkloadError, unknown
 from sim.base.naming import Raw
 from sim.spark import F, sql
 from sim.workloads.models.event_kernels import CONNECT, DISCONNECT, SUBSCRIBE, UNSUBSCRIBE
-from sim.workloads.models.event_log import NO_EXPIRY, SECOND, Control, Delivered, EventLog, EventPublications
+from sim.workloads.models.log_tables import NO_EXPIRY, SECOND, Control, Delivered, EventLog, EventPublications
 from sim.workloads.traces.broker_logs import BROKER_LOGS
 from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.rows import found, named, with_texts
@@ -121,14 +121,15 @@ def judge_events(
         wrong = wrong.when(F.col(field).isNull(), field)
     reason = F.when(~parsed | wrong.isNotNull(), "unparsable").when(micros.isNull(), "bad_time")
     reason = reason.when(outside(micros, window), "outside_window")
-    if "retain" in layout.columns:
-        reason = reason.when((action == DELIVER) & (F.col("retain") == 1), "retained")
     column = F.coalesce(wrong, F.when(parsed & micros.isNull(), layout.time_fields[0]))
     group = named(rows, "group")
     shared = F.when(action.isin(SUBSCRIBE, UNSUBSCRIBE), F.concat(F.lit("$share/"), group, F.lit("/"), topic))
     topic = F.when(~action.isin(CONNECT, DISCONNECT), F.coalesce(shared, topic))  # what else stands there is none
     judged = typed.withColumns({"column": column, "reason": reason, "topic": topic})
-    kept = F.when(F.col("reason").isNotNull() | ~action.isin(PUBLISH, DELIVER), F.col("raw"))
+    needed = F.col("reason").isNotNull() | ~action.isin(PUBLISH, DELIVER)
+    if "retain" in layout.columns:
+        needed |= (action == DELIVER) & (F.col("retain") == 1)
+    kept = F.when(needed, F.col("raw"))
     judged = judged.withColumns({"found": found(judged), "raw": kept})
     return judged.drop("parsed", "group", *layout.time_fields, *(f"{field}_text" for field in event_fields(layout)))
 
@@ -145,8 +146,8 @@ def _flag(rows: sql.DataFrame, field: str) -> sql.Column:
     return F.when(given.isNull(), -1).otherwise(value).cast("bigint" if field == "expiry" else "tinyint")
 
 
-def load_events(shelf: Shelf, layout: Layout) -> tuple[EventLog, NDArray[np.int64], Raw]:
-    """The usable rows, each table by (time, source, line), and the `row_number` of the control table's rows.
+def load_events(shelf: Shelf, layout: Layout) -> tuple[EventLog, NDArray[np.int64], NDArray[np.int64], Raw]:
+    """The usable rows, each table by (time, source, line), and the `row_number` of the rows of control and of deliveries.
 
     And how often each value of the layout's flags occurs, by action. Clients and topics are numbered by their names: whole numbers by
     value, then the others by code points.
@@ -169,21 +170,19 @@ def load_events(shelf: Shelf, layout: Layout) -> tuple[EventLog, NDArray[np.int6
         found = {name: loaded[name][chosen] for name in ("micros", *names)}
         return {name: ranks[name][values] if name in ranks else values for name, values in found.items()}
 
-    for name in ("clean", "expiry"):
-        loaded.setdefault(name, np.broadcast_to(np.int64(-1), len(action)))
+    for name in ("clean", "expiry", "retain", "qos"):
+        loaded.setdefault(name, np.broadcast_to(np.int8(-1), len(action)))
     published, delivered = action == PUBLISH, action == DELIVER
     control = ~(published | delivered)
-    session = table(control, "clean", "expiry")
     log = EventLog(
         clients.names,
         topics.names,
         Control(
-            **table(control, "action", "client", "topic"),
-            clean=session["clean"].astype(np.int8),
-            expiry=session["expiry"].astype(np.int64),
+            **table(control, "action", "client", "topic", "clean", "qos"),
+            expiry=loaded["expiry"][order[control]].astype(np.int64),
         ),
-        EventPublications(**table(published, "topic", "client", "size")),
-        Delivered(**table(delivered, "topic", "publisher", "client")),
+        EventPublications(**table(published, "topic", "client", "size", "retain", "qos")),
+        Delivered(**table(delivered, "topic", "publisher", "client", "retain")),
     )
     counted = {
         name: {
@@ -193,7 +192,7 @@ def load_events(shelf: Shelf, layout: Layout) -> tuple[EventLog, NDArray[np.int6
         }
         for name, code in ACTIONS.items()
     }
-    return log, row[order[control]], _without_zeros(counted)
+    return log, row[order[control]], row[order[delivered]], _without_zeros(counted)
 
 
 def _spread(micros: NDArray[np.int64]) -> NDArray[np.int64]:

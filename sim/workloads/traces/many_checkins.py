@@ -11,8 +11,8 @@ import numpy as np
 from sim.base.naming import Raw, name_key
 from sim.base.randomness import Streams
 from sim.files.parquet import strings
-from sim.workloads.format.folder import COLUMN_TYPES
-from sim.workloads.format.parts import files_of, read_later, read_parts
+from sim.workloads.format.folder import read_event_table
+from sim.workloads.format.parts import files_of, read_later
 from sim.workloads.format.workload import DAY, Movements, Publications, SubscriptionEvents, Users, Workload
 from sim.workloads.models.location import Cells, cells_with, draw_friends, followers_of, initial_interests
 from sim.workloads.traces.by_time import BLOCK_ROWS, BlockWriter, SharedArrays, Whereabouts, cut_blocks
@@ -141,6 +141,6 @@ def _numbered(shop: Workshop, found: Sequence[TaskResult], side: float) -> tuple
 def _read_later(shop: Workshop, files: dict[str, str], rows: Counter[str]) -> Raw:
     """The tables of events, from the workload's folder."""
     return {
-        name: read_later(kind, rows[name], partial(read_parts, shop.out, files_of(name, files), COLUMN_TYPES[name]))
+        name: read_later(kind, rows[name], partial(read_event_table, shop.out, files_of(name, files), name))
         for name, kind in _TABLES.items()
     }

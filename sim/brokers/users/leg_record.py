@@ -1,0 +1,140 @@
+"""The record of legs from brokers to users, and of sessions, for compiled code."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim.base.addresses import accessor
+
+DROP_NEWEST, DROP_OLDEST, CUT_OFF = range(3)
+UNTIL_BROKER, UNTIL_SERVED, UNTIL_CLIENT = range(3)
+"""The end of a delivery's delay."""
+LIVE, WAITED, RETAINED, BACK = range(4)
+"""Kinds of messages: one that comes while its user is connected, one that has waited in a session, a retained one; and none: the
+user is connected again after its broker has crashed."""
+
+HANDED = np.dtype(
+    [
+        ("served", "f8"),  # by the broker (s)
+        ("arrived", "f8"),  # there
+        ("published", "f8"),
+        ("rooted", "f8"),  # NaN by the best-effort channel
+        ("size", "i8"),
+        ("number", "i8"),  # of the publication
+        ("window", "i4"),
+        ("topic", "i4"),
+        ("kind", "i4"),
+        ("kept", "i4"),  # whether sessions keep it for users who are away
+        ("first", "i8"),  # of its users, and how many
+        ("count", "i8"),
+    ],
+    align=True,
+)
+"""A publication that goes to the users of a broker."""
+
+LEG_MESSAGE = np.dtype(
+    [
+        ("time", "f8"),  # when its broker had served it (s); of one that was sent, when that is acknowledged
+        ("arrived", "f8"),
+        ("published", "f8"),
+        ("rooted", "f8"),
+        ("size", "i8"),
+        ("number", "i8"),
+        ("window", "i4"),
+        ("topic", "i4"),
+        ("kind", "i4"),
+        ("kept", "i4"),
+        ("next", "i4"),
+    ],
+    align=True,
+)
+"""A message that waits for a user, or to be acknowledged by it; or a free one."""
+
+LEG = np.dtype(
+    [
+        ("free", "f8"),  # when the last one has been sent (s)
+        ("last", "f8"),  # when it arrives
+        ("cut_until", "f8"),
+        ("bytes", "i8"),  # that wait
+        ("waiting", "i4"),  # messages: how many, the first and the last
+        ("first", "i4"),
+        ("end", "i4"),
+        ("unacknowledged", "i4"),  # likewise
+        ("first_sent", "i4"),
+        ("end_sent", "i4"),
+        ("caught", "i4"),  # likewise, that are on their way when the connection ends
+        ("first_caught", "i4"),
+        ("end_caught", "i4"),
+        ("slow", "i4"),  # 1 where it is
+        ("leaves", "f8"),  # when the user is next away (s), or has been since
+        ("returns", "f8"),
+        ("returned", "f8"),  # when it was back last, or its broker was
+        ("ready", "f8"),  # when the next message of its session may be sent
+        ("absence", "i4"),  # the one after that, and where the user's end
+        ("absences_end", "i4"),
+        ("session", "i4"),  # what becomes of it in this absence
+        ("away", "i4"),  # 1 while it is
+        ("held", "i4"),  # 1 while its broker is down, and its session kept
+        ("backlog", "i4"),  # 1 while messages wait that waited at its return
+    ],
+    align=True,
+)
+"""A user's leg."""
+
+ABSENCE = np.dtype([("start", "f8"), ("end", "f8"), ("session", "i8")], align=True)
+"""An absence of a user, as in `Absences`."""
+
+SPEED = np.dtype([("latency", "f8"), ("rate", "f8"), ("window", "i8")], align=True)
+"""The capacity of legs: latency (s), bytes per second, messages in flight (0: no limit)."""
+
+_INTEGER = np.dtype([("value", "i8")])
+_FLOAT = np.dtype([("value", "f8")])
+LEG_ARRAYS = {
+    "legs": LEG,
+    "messages": LEG_MESSAGE,
+    "absences": ABSENCE,
+    "speeds": SPEED,
+    "disconnects": _INTEGER,
+    "edges": _FLOAT,
+    "received": _INTEGER,
+}
+LEG_STATISTICS = ("pairs", "counters", "sums", "delays")
+"""The recorder's (`sim.brokers.statistics.records.Statistics`)."""
+_INTEGERS = (
+    "free",  # the first message that is
+    "frees",  # how many
+    "noted",  # of `received`: topic and user of each delivery, where
+    "notes",  # that is asked for
+    "room",  # for this many
+    "delay_keys",  # that are taken, of
+    "delay_slots",
+    "windows",
+    "delivery",  # the next one
+    "place",  # the next of its users
+    "bound",  # messages that may wait; -1: any
+    "bytes_bound",  # likewise
+    "overflow",
+    "until",
+    "jitter_key",
+    "session_bound",  # messages and bytes that may wait in a session; -1: any
+    "session_bytes",
+    "session_overflow",
+    "survives",  # whether sessions outlive a crash of their broker
+    "longest",  # the most messages that have waited in a session
+)
+LEG_STATE = np.dtype(
+    [(name, "i8") for name in (*_INTEGERS, *LEG_ARRAYS, *LEG_STATISTICS)]
+    + [(name, "f8") for name in ("jitter", "reconnect_after", "horizon", "oldest", "gap")],
+    align=True,
+)
+"""All of it; `oldest` is how long a message may wait in a session, and `gap` lies between two that are sent from one (s)."""
+
+leg_at = accessor(LEG)
+leg_message_at = accessor(LEG_MESSAGE)
+leg_speed_at = accessor(SPEED)
+absence_at = accessor(ABSENCE)
+leg_integer_at = accessor(_INTEGER)
+leg_real_at = accessor(_FLOAT)
+
+FINISHED, DELAYS_FULL, RECEIPTS_FULL, NO_MESSAGE = range(4)
+"""Why a kernel returned."""

@@ -1,0 +1,30 @@
+"""The causes of losses, each declared once: the ledger, metrics and documentation follow from it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Cause(NamedTuple):
+    """Why something due was lost: a clause to follow `because`, and whether the loss is on the way from the broker to the user."""
+
+    why: str
+    of_users: bool = False
+
+
+CAUSES = {
+    "joining": Cause("the broker was not yet on the tree, or no longer"),
+    "queue_full": Cause("a broker's queue, or its buffer for a link, was full"),
+    "link": Cause("a link lost the message"),
+    "crashed": Cause("a broker was down, or crashed with the message"),
+    "partitioned": Cause("a link was cut"),
+    "expired": Cause("it had been sent as often as it may be"),
+    "hop_limit": Cause("copies had taken as many hops as they may"),
+    "offloaded": Cause("the topic was offloaded and the best-effort channel failed"),
+    "slow_client": Cause("the broker's buffer for the user was full", of_users=True),
+    "disconnected": Cause("the user was disconnected, and no session kept them", of_users=True),
+    "session_expired": Cause("the session was over before the user returned", of_users=True),
+    "offline_queue_full": Cause("the session of a user who was away was full", of_users=True),
+    "message_expired": Cause("they had waited in a session for as long as a message may", of_users=True),
+}
+"""The causes of losses."""

@@ -1,0 +1,131 @@
+"""Sessions of a broker's log: subscriptions in force, clients who are away, and what is retained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.content.topic_filters import TopicIndex
+from sim.content.topic_kernels import Grammar
+from sim.workloads.format.workload import ColumnTable
+from sim.workloads.models.event_kernels import (
+    CONNECT,
+    LOG_NEVER,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    AbsencesOfLog,
+    ChangesOfLog,
+    Followed,
+    LogRows,
+    follow_sessions,
+)
+from sim.workloads.models.log_tables import NO_EXPIRY, SECOND, Control, Delivered, EventPublications
+
+
+@dataclass(frozen=True)
+class LogSessions(ColumnTable):
+    """The rows at which sessions begin and end, -1 where they stay open; in the order in which they begin."""
+
+    began: NDArray[np.int64]
+    ended: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class LogChanges(ColumnTable):
+    """Subscriptions that come into force (+1) or cease (-1), by time (µs)."""
+
+    micros: NDArray[np.int64]
+    client: NDArray[np.int32]
+    topic: NDArray[np.int32]
+    action: NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class LogAbsences(ColumnTable):
+    """When clients with subscriptions in force were away, by start (µs), as in `Absences`; `end` is LOG_NEVER if they do not return."""
+
+    client: NDArray[np.int32]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    session: NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class LogRequests(ColumnTable):
+    """The rows that subscribe, with each topic of theirs that had a retained message at some time."""
+
+    row: NDArray[np.int64]
+    topic: NDArray[np.int32]
+
+
+def follow(
+    control: Control, clients: int, persistent: bool, queues_qos_0: bool
+) -> tuple[NDArray[np.bool_], LogSessions, LogChanges, LogAbsences]:
+    """Which rows have an effect, and what comes of them; the parameters are those of `event_workload`."""
+    rows = len(control.action)
+    changing = np.flatnonzero((control.action == SUBSCRIBE) | (control.action == UNSUBSCRIBE))
+    key = control.client[changing].astype(np.int64) << 32 | control.topic[changing]
+    pairs, inverse = np.unique(key, return_inverse=True)
+    pair = np.full(rows, -1, np.int64)
+    pair[changing] = inverse
+    indptr = np.searchsorted(pairs >> 32, np.arange(clients + 1))
+    kept = LOG_NEVER if persistent else 0
+    keeps = np.where(control.clean < 0, kept, np.where(control.clean == 1, 0, LOG_NEVER))
+    keeps = np.where(
+        control.expiry < 0, keeps, np.where(control.expiry >= NO_EXPIRY, LOG_NEVER, control.expiry * SECOND)
+    )
+    fresh, fleeting = (control.clean == 1) & (control.action == CONNECT), (control.qos == 0) & (not queues_qos_0)
+    read = LogRows(control.micros, control.action, control.client, pair, indptr, fresh, keeps, fleeting)
+    found = Followed(np.ones(rows, np.bool_), np.empty(rows, np.int64), np.empty(rows, np.int64))
+
+    def run(changes: int, absences: int) -> tuple[int, int, int, ChangesOfLog, AbsencesOfLog]:
+        out = ChangesOfLog(np.empty(changes, np.int64), np.empty(changes, np.int64), np.empty(changes, np.int8))
+        away = np.empty(absences, np.int32), *np.empty((2, absences), np.int64), np.empty(absences, np.int8)
+        missed = AbsencesOfLog(*away)
+        return *follow_sessions(read, kept, found, out, missed), out, missed
+
+    _, changes, absences, _, _ = run(0, 0)
+    sessions, _, _, (micros, which, action), missed = run(changes, absences)
+    order, subscription = np.argsort(micros, kind="stable"), pairs[which]
+    client, topic = (subscription >> 32).astype(np.int32), (subscription & 0xFFFFFFFF).astype(np.int32)
+    return (
+        found.effect,
+        LogSessions(found.began[:sessions], found.ended[:sessions]),
+        LogChanges(micros, client, topic, action).rows(order),
+        LogAbsences(*missed).rows(np.argsort(missed.start, kind="stable")),
+    )
+
+
+def retained_requests(
+    control: Control, published: EventPublications, shared: NDArray[np.bool_], topics: Sequence[str], grammar: Grammar
+) -> LogRequests:
+    """The subscriptions, except to `shared` filters (topics + 1), to topics that had a retained message at some time."""
+    held = np.unique(published.topic[(published.retain == 1) & (published.size > 0)])
+    rows = (
+        np.flatnonzero((control.action == SUBSCRIBE) & ~shared[control.topic]) if len(held) else np.empty(0, np.int64)
+    )
+    filters, which = np.unique(control.topic[rows], return_inverse=True)
+    matches = TopicIndex([topics[f] for f in filters.tolist()], grammar).match_all([topics[t] for t in held.tolist()])
+    by_filter = np.argsort(matches.subscription, kind="stable")
+    matched = np.repeat(held.astype(np.int32), np.diff(matches.indptr))[by_filter]
+    first = np.searchsorted(matches.subscription[by_filter], np.arange(len(filters) + 1))
+    lengths = np.diff(first)[which]
+    place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return LogRequests(np.repeat(rows, lengths), matched[np.repeat(first[which], lengths) + place])
+
+
+def retained_before(delivered: Delivered, published: EventPublications) -> NDArray[np.bool_]:
+    """Which deliveries are of messages that were retained before the log began: no earlier row retains one on their topic."""
+    retains = np.flatnonzero((published.retain == 1) & (published.size > 0))
+    found = np.zeros(len(delivered), np.bool_)
+    rows = np.flatnonzero(delivered.retain == 1)
+    topics, first = np.unique(published.topic[retains], return_index=True)
+    since = dict(zip(topics.tolist(), published.micros[retains[first]].tolist(), strict=True))
+    for row, topic, micros in zip(
+        rows.tolist(), delivered.topic[rows].tolist(), delivered.micros[rows].tolist(), strict=True
+    ):
+        found[row] = micros < since.get(topic, LOG_NEVER)
+    return found
