@@ -271,3 +271,37 @@ def test_a_ring_stabilises_by_ten_messages_of_each_live_broker_and_healing_saves
     for overlay in ("Chord", "Low-ODA"):
         assert runs.loc[overlay, "delivery_ratio"] > runs.loc[f"{overlay}, no healing", "delivery_ratio"]
         assert runs.loc[overlay, "healing_messages"] > 0 == runs.loc[f"{overlay}, no healing", "stabilisation_messages"]
+
+
+# -- sessions
+
+
+def test_what_waits_for_a_fleet_is_what_it_missed(tmp_path: Path) -> None:
+    """Of 100 publications per topic and hour, those of users who are not offline are made meanwhile."""
+    runs, _ = ran(tmp_path, "offline-fleet", ["workload.users=600", "workload.publication_rate=100", "horizon=135min"])
+    everything = runs.loc["all waits"]
+    devices = everything["resumed_sessions"]
+    missed = devices * 3 * 100 * (1 - devices / 600)
+    assert devices == pytest.approx(480, rel=0.1)
+    assert everything["session_deliveries"] == pytest.approx(missed, rel=0.12)
+    each = everything["session_deliveries"] / devices
+    coming = 3 * 100 / 3600  # a second, which wait behind the others
+    assert everything["catch_up_time"] == pytest.approx((each - 1) / (2 - coming), rel=0.03)
+    assert everything["session_delay"] == pytest.approx(1800 + everything["catch_up_time"] / 2 + 30, rel=0.1)
+    last = runs.loc["the last 10"]
+    assert last["session_queue_max"] == 10
+    lost = last["session_deliveries"] + last["lost_offline_queue_full"]
+    assert lost == pytest.approx(everything["session_deliveries"], rel=0.01)
+    assert runs.loc["not older than 20 minutes", "session_delay"] == pytest.approx(600, rel=0.1)
+    expired = runs.loc["sessions of 30 minutes"]
+    assert (expired["session_deliveries"], expired["lost_session_expired"] > 0) == (0, True)
+    assert runs.loc["clean", "delivery_ratio"] == 1.0
+
+
+def test_a_retained_configuration_comes_with_the_subscription(tmp_path: Path) -> None:
+    runs, _ = ran(tmp_path, "retained-configuration", ["workload.users=500", "workload.change_rate=0"])
+    retained = runs.loc["retained"]
+    assert retained["retained_deliveries"] == pytest.approx(450 * 4 * (1 - math.exp(-4)), rel=0.1)
+    one = 100 * 8 / 100_000
+    assert retained["retained_delay"] == pytest.approx(0.030 + (1 + 2 + 3 + 4) / 4 * one, rel=0.05)
+    assert runs.loc["persistent sessions", "session_deliveries"] < retained["retained_deliveries"] / 5
