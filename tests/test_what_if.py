@@ -168,6 +168,18 @@ def test_a_slow_user_gets_what_its_rate_allows_and_waits_for_a_full_buffer(tmp_p
     assert runs.loc["disconnect", "delivery_ratio"] < runs.loc["drop the newest", "delivery_ratio"]
 
 
+# -- window-by-distance
+
+
+def test_a_window_over_a_round_trip_carries_as_many_messages_in_that_time(tmp_path: Path) -> None:
+    """What does not get through is lost, but for the 100 that wait at the end and those in flight."""
+    runs, _ = ran(tmp_path, "window-by-distance", ['sweep.network.clients.latency=["50ms"]'])
+    published = runs.loc["window of 40", "publications"]
+    for variant, window in (("window of 10", 10), ("window of 20", 20), ("window of 40", 40)):
+        carried = min(window / 0.1, published / 100)
+        assert runs.loc[variant, "delivery_ratio"] == pytest.approx(carried * 100 / published, rel=0.01)
+
+
 # -- node-death
 
 
