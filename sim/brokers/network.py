@@ -171,6 +171,8 @@ class Network:
             self._faults.steps = TreeSteps(fabric, self.busiest_tree, setting.window)
         entries = workload.publications, host, key, self.engine, self.recorder
         self._publishers = Publishers(self.clock, *entries, protocol, outages)
+        if self._faults is not None:
+            self._faults.tell(self._publishers)
 
     def _make_fabric(self, streams: Streams) -> Fabric:
         setting, brokers = self.setting, len(self.node_of)

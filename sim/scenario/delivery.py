@@ -23,6 +23,8 @@ class DeliveryTable(FixedTable):
     """The longest wait."""
     attempts: Annotated[int, Field(ge=1)] | None = None
     """How often a copy is sent at most; any number of times by default."""
+    expire_after: PositiveDuration | None = None
+    """How long after its publication a copy is sent again at most; any time by default."""
     store: Literal["persistent", "memory"] = "persistent"
     """Whether what a broker keeps for others survives its crash."""
 

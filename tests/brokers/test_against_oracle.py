@@ -755,6 +755,7 @@ def expected_delivery(case: Case) -> guarantees_oracle.Delivery:
         setting.attempts,
         setting.guarantee == "exactly-once",
         setting.store == "persistent",
+        setting.expire_after,
         chance=lambda what, here, there: uniform(loss, what, n * n + here * n + there),
     )
 
@@ -770,6 +771,7 @@ def random_delivery(rng: random.Random, guarantee: str | None = None) -> dict[st
         "longest": max(timeout, grain * rng.choice((2, 4, 16))),
         "attempts": rng.choice((None, None, 1, 2, 4)),
         "store": rng.choice(("persistent", "persistent", "memory")),
+        "expire_after": rng.choice((None, None, None, 4 * GRAIN, 1.7)),
     }
 
 

@@ -14,6 +14,7 @@ from sim.brokers.data.events import EventEngine
 from sim.brokers.fabric.delivery import DeliverySetting
 from sim.brokers.fabric.transmission import LinkSetting
 from sim.brokers.network import Network
+from sim.brokers.users.reconnect import ReconnectSetting
 from sim.overlay.full_mesh import FullMesh
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.topic_connected.geometry import TopicConnected
@@ -142,17 +143,34 @@ def test_whoever_has_sent_as_often_as_allowed_gives_up() -> None:
     assert (early.metrics()["in_flight"], early.metrics()["lost"]) == (2, 0)
 
 
-def test_a_client_keeps_what_its_broker_has_not_handled() -> None:
-    """0 serves the publication from 1.5 on, crashes at 2, and is up again at 4; its client sends it again at 4, in vain at 2.75.
+def test_what_is_too_old_is_not_sent_again() -> None:
+    """Links lose everything until 10: copies leave at 1, 3.5, 6 and 8.5; at 11 the publication is 10 s old, and its sender gives up."""
+    schedule = faults((0.5, LOSS, -1, -1, 1.0), (10.0, LOSS, -1, -1, 0.0))
+    metrics = run(story(schedule, delivery={**PATIENT, "backoff": 1.0, "expire_after": 10.0}))
+    assert (metrics["due"], lost(metrics), metrics["retransmissions"]) == (2, {"expired": 2}, 3)
+    metrics = run(story(schedule, delivery={**PATIENT, "backoff": 1.0, "expire_after": 10.5}))
+    assert (metrics["due"], lost(metrics), metrics["delivered"]) == (2, {}, 2)
 
-    What is published at 3, while it is down, enters nowhere.
+
+def test_a_client_keeps_what_its_broker_has_not_handled() -> None:
+    """0 serves the publication from 1.5 on, crashes at 2, and is up again at 3.5; its client sends it again at 4, in vain at 2.75.
+
+    What is published at 3, while the user is connected to no broker, is published once it is: at 10.5, at 0 again; or never.
     """
     setting = {"service": "deterministic", "service_time": 1.0, "delivery": {"timeout": 1.25, "backoff": 1.0}}
-    network = story(faults((2.0, CRASH, 0), (3.5, RESTART, 0)), publications=(1.5, 3.0), reconnect=LATE, **setting)
-    metrics = run(network)
-    # due at 7 to the user of 3 and to the absent one, and at 3 to the user of 3
-    assert (metrics["due"], metrics["delivered"], lost(metrics)) == (2, 1, {"disconnected": 1, "crashed": 1})
-    assert metrics["notification_delay"] == 2.5 + 1 + 2 + 2 + 2
+
+    def found(detection: float) -> dict[str, Any]:
+        back = ReconnectSetting(detection=detection)
+        schedule = faults((2.0, CRASH, 0), (3.5, RESTART, 0))
+        return run(story(schedule, publications=(1.5, 3.0), reconnect=back, **setting))
+
+    # due at 7 to the user of 3 and to the absent one, and at the end to the user of 3
+    metrics = found(100.0)
+    assert (metrics["due"], metrics["delivered"], lost(metrics)) == (2, 1, {"disconnected": 1})
+    assert (metrics["in_flight"], metrics["notification_delay"]) == (1, 2.5 + 1 + 2 + 2 + 2)
+    metrics = found(8.5)
+    assert (metrics["due"], metrics["delivered"], lost(metrics)) == (3, 3, {"disconnected": 1})
+    assert metrics["notification_delay_max"] == 7.5 + 1 + 2 + 2 + 2
 
 
 def test_links_that_lose_half_of_everything_lose_nothing_in_the_end() -> None:

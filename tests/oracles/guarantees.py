@@ -11,7 +11,7 @@ from typing import Any
 
 from oracles import faults
 from oracles.faults import Faults, Healing
-from oracles.network import AGAIN, ARRIVALS, Hop, Setting, World
+from oracles.network import AGAIN, ARRIVALS, PUBLICATIONS, Hop, Setting, World
 from oracles.overlays import TopicConnected
 
 ACKNOWLEDGED = "acknowledged"
@@ -23,7 +23,8 @@ ANEW["waits"] = False
 
 @dataclass
 class Delivery:
-    """What is sent again: after `timeout` s, and each time `backoff` times as long after, at most `longest`; `attempts` times at most.
+    """What is sent again: after `timeout` s, and each time `backoff` times as long after, at most `longest`; `attempts` times at most,
+    and until `expire_after` s after the publication.
 
     `once`: users get nothing twice. `persistent`: what brokers keep survives their crashes. Acknowledgements get lost on links where
     `chance(what, source, destination)` is below the probability of a loss.
@@ -35,6 +36,7 @@ class Delivery:
     attempts: int | None
     once: bool
     persistent: bool
+    expire_after: float | None
     chance: Callable[[int, int, int], float] = lambda what, source, destination: 1.0
 
 
@@ -76,6 +78,7 @@ class Network(faults.Network):
     ) -> None:
         self.delivery = delivery
         self.kept: list[Kept] = []  # all ever
+        self.at_clients: list[int] = []  # publications that wait there
         self.up_again: list[int] = []  # brokers that send what they keep once all has failed or healed that does so now
         super().__init__(setting, world, faults, moments, healing)
 
@@ -97,9 +100,26 @@ class Network(faults.Network):
         super().open()
         self.resume()
 
+    def connect(self, user: int, broker: int) -> None:
+        super().connect(user, broker)
+        self.at(self.now, PUBLICATIONS, partial(self.publish_again, user, None))
+
+    def publish_again(self, user: int | None, broker: int | None) -> None:
+        """What the client has kept: a user, or whoever publishes from outside at the broker."""
+        kept, self.at_clients = self.at_clients, []
+        for number in kept:
+            publisher = self.world.publications[number][2]
+            if publisher == user and (user is not None or self.outside(number) == broker):
+                self.seen["published again"] += 1
+                self.publish(number)
+            else:
+                self.at_clients.append(number)
+
     def resume(self) -> None:
         up_again, self.up_again = self.up_again, []
         for broker in up_again:
+            if broker not in self.fell:
+                self.at(self.now, PUBLICATIONS, partial(self.publish_again, None, broker))
             for kept in self.kept_by(broker) if broker not in self.fell else ():
                 if not kept.timed:
                     self.seen["sent again after a restart"] += 1
@@ -115,7 +135,8 @@ class Network(faults.Network):
         _, topic, publisher, _ = self.world.publications[number]
         broker = self.outside(number) if publisher is None else self.host[publisher]
         if broker is None or broker in self.fell:
-            super().publish(number)
+            self.origin[number] = []
+            self.at_clients.append(number)
             return
         node = self.setting.node_of[broker]
         self.origin[number] = self.way_up(topic, node)
@@ -173,9 +194,10 @@ class Network(faults.Network):
             self.send_again(kept)
 
     def send_again(self, kept: Kept) -> None:
-        if kept.times == self.delivery.attempts:
+        published, after = self.world.publications[kept.number][0], self.delivery.expire_after
+        if kept.times == self.delivery.attempts or (after is not None and self.now - published >= after):
             self.end(kept, "expired")
-        elif kept.sender is None or kept.handled or not (kept.waits or kept.broker in self.around):
+        elif kept.sender is None or kept.handled or not (kept.waits or self.must_go_round(kept)):
             self.send_copy(kept)
         elif kept.parents is None:
             self.climb_round(kept)
@@ -183,6 +205,10 @@ class Network(faults.Network):
             self.go_round(kept)
 
     # -- around brokers that the overlay routes around
+
+    def must_go_round(self, kept: Kept) -> bool:
+        """Who has left the overlay knows no other route."""
+        return kept.broker in self.around and kept.sender not in self.around
 
     def climb_round(self, kept: Kept) -> None:
         """The sender takes the present way up."""
@@ -214,6 +240,10 @@ class Network(faults.Network):
         below = [node for node in self.below(kept.parents, kept.node) if self.is_for(kept, self.broker_at[node])]
         if not below:
             self.send_copy(kept)
+            return
+        if kept.sender in self.around:
+            kept.times += 1
+            self.start_to_wait(kept)
             return
         ways = {node: self.way_to(number, here, node) for node in below if self.broker_at[node] not in self.around}
         ways = {node: way for node, way in ways.items() if not any(self.broker_at[n] in self.around for n in way)}

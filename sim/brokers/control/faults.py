@@ -13,6 +13,7 @@ from sim.brokers.control.protocol import ReconfigurationProtocol
 from sim.brokers.control.topic_trees import TreeSteps
 from sim.brokers.control.trees import TreeControl
 from sim.brokers.data.engine import Engine
+from sim.brokers.data.publishers import Publishers
 from sim.brokers.fabric.clock import FAILURES, Feed
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.statistics.recorder import Recorder
@@ -59,6 +60,7 @@ class FaultControl:
         self.steps: TreeSteps | None = None
         self._next = 0
         self._up_again: list[int] = []  # brokers that have yet to leave the trees that they were on
+        self._publishers: Publishers | None = None
         self._restarted: list[int] = []  # brokers that have yet to send again what they keep
         self._awaits = False  # the end of a transition
 
@@ -74,6 +76,11 @@ class FaultControl:
             self.healing.members_changed()
             self._engine.outages_changed()
             self._users.elsewhere = partial(accepting_broker, self._users, self._outages, self._fabric.links.hops)
+
+    def tell(self, publishers: Publishers) -> None:
+        """Let publishers know when brokers crash and restart, and when users are connected again."""
+        self._publishers, self._reconnection.connected = publishers, publishers.connected
+        publishers.keeps = self._fabric.delivery.guarantees
 
     def start(self) -> None:
         """Schedule the first fault."""
@@ -166,6 +173,8 @@ class FaultControl:
             self._up_again.remove(broker)
         absent = self._users.leave(broker)
         self._changes.let_go(absent)
+        if self._publishers is not None:
+            self._publishers.recall(broker)
         self._courier.hold(broker, self._engine.fail(broker))
         if self._recorder.deliveries is not None:
             self._recorder.deliveries.crash(absent, self._fabric.clock.now)
@@ -206,6 +215,8 @@ class FaultControl:
         for broker in restarted:
             if not self._outages.down[broker]:
                 self._engine.restart(broker)
+                if self._publishers is not None:
+                    self._publishers.restarted(broker)
 
     def _look(self) -> None:
         if self.steps is not None:

@@ -67,15 +67,17 @@ class Detours:
         self._fabric, self._overlay = fabric, fabric.overlay
         self._bypassed = None if fabric.outages is None else fabric.outages.bypassed
 
-    def needed(self, broker: int) -> bool:
-        """Whether the overlay routes around the broker."""
-        return self._bypassed is not None and self._bypassed.item(broker)
+    def needed(self, sender: int, broker: int) -> bool:
+        """Whether the overlay routes around the broker; a sender that has left it knows no other routes."""
+        return self._bypassed is not None and self._bypassed.item(broker) and not self._bypassed.item(sender)
 
-    def branch(self, topic: int, sender: int, to: Sequence[int]) -> Branch:
-        """The present routes from a broker to others."""
+    def branch(self, topic: int, sender: int, to: Sequence[int]) -> Branch | None:
+        """The present routes from a broker to others; None from one that has left the overlay."""
         overlay, node_of, broker_of = self._overlay, self._fabric.node_of, self._fabric.broker_of
         assert isinstance(overlay, Healing)
         assert self._bypassed is not None
+        if self._bypassed.item(sender):
+            return None
         node = node_of.item(sender)
         found = detour(overlay.routes_from(topic, node), node, node_of[list(to)].tolist(), self._bypassed[broker_of])
         tree = found.tree

@@ -38,6 +38,9 @@ class Engine(Protocol):
     def release(self, broker: int) -> None:
         """Release what the broker has held back, in order; delays count from publication."""
 
+    def recall(self, broker: int) -> list[int]:
+        """Forget what the broker has held back; returns the numbers of these publications, in order."""
+
     def advance(self, until: float) -> None:
         """Process everything before `until` (s) with the current trees and subscriptions, which are about to change."""
 

@@ -42,6 +42,10 @@ class EventEngine:
         """Hold back a publication that arrives at the broker now."""
         self._held.setdefault(broker, []).append(number)
 
+    def recall(self, broker: int) -> list[int]:
+        """Forget what the broker has held back."""
+        return self._held.pop(broker, [])
+
     def release(self, broker: int) -> None:
         """Release what the broker has held back."""
         for number in self._held.pop(broker, []):

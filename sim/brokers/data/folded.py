@@ -78,6 +78,10 @@ class FoldedEngine:
         """Hold back a publication that arrives at the broker now."""
         self._held.setdefault(broker, []).append(number)
 
+    def recall(self, broker: int) -> list[int]:
+        """Forget what the broker has held back."""
+        return self._held.pop(broker, [])
+
     def release(self, broker: int) -> None:
         """Release what the broker has held back."""
         clock = self._fabric.clock

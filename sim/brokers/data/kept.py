@@ -162,10 +162,16 @@ class KeepingCarrier(Carrier):
             self._send_again(kept)
 
     def _send_again(self, kept: KeptCopy) -> None:
-        if kept.attempts == self._setting.attempts:
+        if self._gives_up(kept):
             self._end(kept, "expired")
         else:
             self._send_as_before(kept)
+
+    def _gives_up(self, kept: KeptCopy) -> bool:
+        """Whether the sender sends it no more."""
+        after = self._setting.expire_after
+        late = after is not None and self._clock.now - kept.flight.published >= after
+        return late or kept.attempts == self._setting.attempts
 
     def _send_as_before(self, kept: KeptCopy) -> None:
         if kept.sender == CLIENT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -50,6 +51,8 @@ class Publishers:
         self._clock, self._publications, self._host = clock, publications, host
         self._brokers, self._key, self._engine, self._recorder = len(recorder.traffic), key, engine, recorder
         self._holding, self._outages, self._next = holding, outages, 0
+        self.keeps = False
+        self._waiting: dict[int, list[int]] = {}  # by user, or ~broker from outside: publications that clients keep
         self._came: list[NDArray[np.int32]] = []  # the brokers of the latest, which have not been counted
         self._counted = 0
 
@@ -69,9 +72,12 @@ class Publishers:
             brokers[outside] = self._outages.entry[brokers[outside]]
         if self._outages is not None and self._outages.active:
             brokers = np.where((brokers >= 0) & self._outages.down[brokers], ~brokers, brokers)
-        if self._holding is not None and self._holding.running:
+        keeps = self.keeps and bool((brokers < 0).any())
+        if keeps or (self._holding is not None and self._holding.running):
             for number, broker in enumerate(brokers.tolist(), first):
-                if broker >= 0 and self._holding.holds(broker):
+                if keeps and broker < 0:
+                    self._wait(number, ~broker)
+                elif broker >= 0 and self._holds(broker):
                     engine.hold(number, broker)
                 else:
                     engine.publish(number, brokers[number - first : number - first + 1])
@@ -83,8 +89,52 @@ class Publishers:
             self._count()
         return float(times[last]) if last < len(times) else None
 
+    def _holds(self, broker: int) -> bool:
+        return self._holding is not None and self._holding.running and self._holding.holds(broker)
+
+    # -- what clients keep
+
+    def _wait(self, number: int, broker: int) -> None:
+        publisher = self._publications.publisher.item(number)
+        self._waiting.setdefault(publisher if publisher >= 0 else ~broker, []).append(number)
+
+    def recall(self, broker: int) -> None:
+        """A broker that crashes now loses what it holds back, which has not been acknowledged to clients."""
+        for number in self._engine.recall(broker) if self.keeps else ():
+            self._wait(number, broker)
+            publisher = self._publications.publisher.item(number)
+            if publisher >= 0 and self._host[publisher] >= 0:
+                self.connected(publisher)
+
+    def connected(self, user: int) -> None:
+        """A user is connected to a broker again."""
+        if user in self._waiting:
+            self._clock.call(self._clock.now, PUBLICATIONS, partial(self._resume, user))
+
+    def restarted(self, broker: int) -> None:
+        """A broker is up again."""
+        self.connected(~broker)
+
+    def _resume(self, client: int) -> None:
+        """A client publishes what it keeps, unless its broker has failed again."""
+        broker = self._host.item(client) if client >= 0 else ~client
+        if broker < 0 or (self._outages is not None and self._outages.down[broker]):
+            return
+        numbers = np.array(self._waiting.pop(client, []), np.int64)
+        for number in numbers.tolist():
+            self._engine.hold(number, broker)
+        if not self._holds(broker):
+            self._engine.release(broker)
+        publications = self._publications
+        here = np.full(len(numbers), broker, np.int32)
+        self._recorder.publish(publications.time[numbers], here, publications.size[numbers])
+
     def close(self) -> None:
-        """Count what has been published."""
+        """Count what has been published; what clients keep has not set out."""
+        for client, numbers in self._waiting.items():
+            host = self._host.item(client) if client >= 0 else client
+            for number in numbers:
+                self._engine.hold(number, max(host, ~host))
         if self._came:
             self._count()
 

@@ -30,8 +30,8 @@ class ReroutingCarrier(GuaranteedCarrier):
         self._detours, self._weighs = Detours(fabric), fabric.service.setting.weighs
 
     def _send_again(self, kept: KeptCopy) -> None:
-        around = kept.sender != CLIENT and (kept.waits or self._detours.needed(kept.broker))
-        if not around or kept.handled or kept.attempts == self._setting.attempts:
+        around = kept.sender != CLIENT and (kept.waits or self._detours.needed(kept.sender, kept.broker))
+        if not around or kept.handled or self._gives_up(kept):
             super()._send_again(kept)
         elif kept.below:
             self._go_round(kept)
@@ -77,7 +77,7 @@ class ReroutingCarrier(GuaranteedCarrier):
             return
         brokers = [flight.brokers[place] for place in places]
         branch = self._detours.branch(flight.topic, kept.sender, brokers)
-        if kept.waits and branch.waits_still:
+        if branch is None or (kept.waits and branch.waits_still):
             kept.attempts += 1
             self._set_timer(kept)
             return

@@ -184,7 +184,8 @@ class TopicRule(Rule):
         self._due = DueByTopic(recorder, subscriptions)
         self._dues: dict[tuple[int, int], tuple[NDArray[np.int32], int, Due]] = {}  # by topic and root
         # whether trees may miss due brokers
-        overlay, parted = fabric.overlay, fabric.overlay.floods and fabric.outages is not None
+        overlay = fabric.overlay
+        parted = fabric.outages is not None and (overlay.floods or not overlay.single_root)
         self._in_part = not fabric.joins_instantly or overlay.period is not None or parted
 
     def flights(self, number: int, broker: int, window: int) -> list[Flight]:

@@ -11,8 +11,8 @@ class DeliverySetting:
     """What brokers do about copies that are lost between them.
 
     With any `guarantee` but "best-effort", a sender keeps a copy until it is acknowledged. It sends it again after `timeout` (s), and
-    each time `backoff` times as long after, at most `longest` (s); in all at most `attempts` times, None for no limit. `store` says
-    whether what a broker keeps survives its crash.
+    each time `backoff` times as long after, at most `longest` (s); in all at most `attempts` times, and until `expire_after` (s) the
+    publication, None for no limit. `store` says whether what a broker keeps survives its crash.
     """
 
     guarantee: Literal["best-effort", "at-least-once", "exactly-once"] = "best-effort"
@@ -21,6 +21,7 @@ class DeliverySetting:
     longest: float = 60.0
     attempts: int | None = None
     store: Literal["persistent", "memory"] = "persistent"
+    expire_after: float | None = None
 
     @property
     def guarantees(self) -> bool:

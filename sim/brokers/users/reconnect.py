@@ -84,8 +84,10 @@ class Reconnection:
 
     Future steps are attempts, and completions of accepted ones; each user has one. If the policy chooses a broker that is down or
     being drained, the user goes to the nearest that accepts it, by the times of `hops` between them (the lowest number on ties).
-    While brokers are `busy()`, they accept no users; steps due by then are taken at `go_on()`.
+    While brokers are `busy()`, they accept no users; steps due by then are taken at `go_on()`. `connected(user)` is called for each.
     """
+
+    connected: Callable[[int], None] | None = None
 
     def __init__(
         self,
@@ -192,3 +194,5 @@ class Reconnection:
         self._counts.count("reconnections", now)
         self._counts.count("resubscriptions", now, self._users.connect(user, broker))
         self._counts.when_reconnected(user, now)
+        if self.connected is not None:
+            self.connected(user)

@@ -48,6 +48,10 @@ class CompiledEngine:
         """Hold back a publication that arrives at the broker now."""
         self._held.setdefault(broker, []).append(number)
 
+    def recall(self, broker: int) -> list[int]:
+        """Forget what the broker has held back."""
+        return self._held.pop(broker, [])
+
     def release(self, broker: int) -> None:
         """Release what the broker has held back."""
         numbers = np.array(self._held.pop(broker, []), np.int64)

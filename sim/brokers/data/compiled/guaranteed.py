@@ -87,11 +87,21 @@ def _is_down(state: Item, broker: int) -> bool:
 
 
 @inlined
-def _goes_round(state: Item, kept: Item) -> bool:
-    """Whether what a sender would send again has to take another route."""
-    if kept.sender == NONE or kept.handled or kept.attempts == state.most_attempts:
+def _gives_up(state: Item, kept: Item, now: float) -> bool:
+    """Whether a sender sends it no more (now, s)."""
+    late = now - flight_at(state.flights, kept.flight).published >= state.expire_after
+    return bool(late or kept.attempts == state.most_attempts)
+
+
+@inlined
+def _goes_round(state: Item, kept: Item, now: float) -> bool:
+    """Whether what a sender would send again now (s) has to take another route."""
+    if kept.sender == NONE or kept.handled or _gives_up(state, kept, now):
         return False
-    return bool(kept.waits or (state.outage and outage_at(state.outages, kept.broker).bypassed))
+    if not state.faulty:
+        return bool(kept.waits)
+    there, here = outage_at(state.outages, kept.broker), outage_at(state.outages, kept.sender)
+    return bool(kept.waits or (there.bypassed and not here.bypassed))
 
 
 @kernel
@@ -121,7 +131,7 @@ def _enter(state: Item, number: int) -> None:
 def send_again(state: Item, number: int) -> None:
     """A sender sends once more what has not been acknowledged, or gives up."""
     kept = kept_at(state.kept, number)
-    if kept.attempts == state.most_attempts:
+    if _gives_up(state, kept, state.now):
         kept.done = EXPIRED
         look(state, number)
     elif kept.sender == NONE:
@@ -178,12 +188,12 @@ def _step(state: Item) -> int:
         if kind != TIMER or kept.done == KEEPING:
             comes = kind in (UP, DOWN) and stops(state, number, kept.broker) == ON_ITS_WAY
             if kind == TIMER and kept.sender == NONE:
-                comes = kept.attempts != state.most_attempts and not _is_down(state, kept.broker)
+                comes = not _gives_up(state, kept, time) and not _is_down(state, kept.broker)
             if comes and has_to_drop(state, kept.broker, flight_at(state.flights, kept.flight).size):
                 return DONE if _make_room(state, kept.broker, time) else CHECK
             if _stale(state, kept):  # only now: what makes room may be of another period
                 return CHECK
-            if kind == TIMER and _goes_round(state, kept) and not _is_down(state, kept.sender):
+            if kind == TIMER and _goes_round(state, kept, time) and not _is_down(state, kept.sender):
                 state.stopped_at = carried_at(state.carries, number).kept
                 return DETOUR
     state.now = time
@@ -334,7 +344,7 @@ def send_at_restart(states: Items, number: int, now: float) -> int:
         return code
     if _stale(state, kept):
         return CHECK
-    if _goes_round(state, kept):
+    if _goes_round(state, kept, now):
         state.stopped_at = number
         return DETOUR
     state.now = now

@@ -123,8 +123,8 @@ class Memory:
         state = self.state
         state["guarantees"], state["once"] = True, delivery.guarantee == "exactly-once"
         state["most_attempts"] = -1 if delivery.attempts is None else delivery.attempts
-        for name in ("timeout", "backoff", "longest"):
-            state[name] = getattr(delivery, name)
+        state["timeout"], state["backoff"], state["longest"] = delivery.timeout, delivery.backoff, delivery.longest
+        state["expire_after"] = np.inf if delivery.expire_after is None else delivery.expire_after
         state["free_kept"] = st.NONE
         self.use("kept", np.zeros(0, KEPT))
         self.use("remembered", np.zeros(int(state["brokers"]), st.ARRAYS["remembered"]))

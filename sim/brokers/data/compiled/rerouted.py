@@ -97,7 +97,7 @@ class Rerouting:
         if not users:
             return AS_BEFORE, nowhere
         branch = self._detours.branch(topic, sender, list(users))
-        if kept["waits"] and branch.waits_still:
+        if branch is None or (kept["waits"] and branch.waits_still):
             return LOOK_AGAIN, nowhere
         above = int(positions["depth"][kept["position"]]) - 1
         start = self._arena.divert(branch, users, above, int(kept["flight"]), flight)

@@ -168,7 +168,7 @@ _REALS = (
     "bandwidth",  # bytes per second; 0: any
     "interface",  # likewise
     "loss",  # the probability
-    *("timeout", "backoff", "longest"),  # of guarantees; s, but for the factor
+    *("timeout", "backoff", "longest", "expire_after"),  # of guarantees; s, but for the factor
     *("base", "per_arc"),  # of hop times, likewise
 )
 ARRAYS = {
