@@ -245,10 +245,6 @@ def _healing(scenario: Scenario, overlay: Dissemination, faults: FaultSchedule |
     if not isinstance(overlay, Healing):
         kind = scenario.network.geometry.kind
         raise ScenarioError(f'{what} geometry "{kind}" cannot heal (allowed: a geometry with `heal`, as "chord" has)')
-    if scenario.reconfiguration.kind != "none":
-        raise ScenarioError(
-            f'{what} brokers move to other nodes by reconfiguration "{scenario.reconfiguration.kind}" (allowed: "none")'
-        )
     return HealingSetting(math.inf if table.period is None else table.period, table.convergence)
 
 

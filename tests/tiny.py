@@ -226,7 +226,7 @@ def dead(spans: Sequence[tuple[float, float]], brokers: int, other: FaultSchedul
     order = np.lexsort((np.concatenate([one.action, other.action]), np.concatenate([one.time, other.time])))
     names = "time", "action", "target", "other", "value"
     columns = {name: np.concatenate([getattr(one, name), getattr(other, name)])[order] for name in names}
-    return FaultSchedule(**columns, sides=other.sides, drains=other.drains)
+    return FaultSchedule(**columns, sides=other.sides, drains=other.drains, joins=other.joins)
 
 
 HORIZONS = (0.3, 0.6, 1.0, 100.0)

@@ -92,8 +92,8 @@ def generated(seed: int, kind: str | None = None) -> Generated:
 def faulty(seed: int, kind: str | None = None) -> Generated:
     """A network of this number without content, of any kind or a given one, in which brokers crash and links are cut.
 
-    In three quarters of them much waits, in two thirds hops take longer, and half of those that could have no reconfiguration;
-    without it overlays mostly heal, and in half of them brokers leave and join as planned.
+    In three quarters of them much waits, in two thirds hops take longer, and half of those that could have no reconfiguration.
+    Overlays mostly heal, and in half of those that may, brokers leave and join as planned.
     """
     rng = random.Random(f"faults {seed}")
     drawn = rng.choice(("tree", "tree", "tree", "flood"))
@@ -108,7 +108,7 @@ def faulty(seed: int, kind: str | None = None) -> Generated:
     timed, loss = case.service[0] != "none", case.lines.get("loss", 0.0)
     case = replace(case, faults=random_faults(rng, case.brokers, case.horizon, timed, loss))
     process = made.process if rng.random() < 0.5 else None
-    if process is None:
+    if process is None or rng.random() < 0.7:
         case = replace(case, healing=random_healing(random.Random(f"healing {seed}")))
         if (members := random.Random(f"members {seed}")).random() < 0.5:
             case = replace(case, faults=random_members(members, case.faults, case.brokers, case.horizon))

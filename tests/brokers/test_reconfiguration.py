@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
@@ -34,13 +35,18 @@ from test_folded import NOTHING_CONTENDS
 from tiny import run, tables
 
 from sim.base.errors import BrokersimError, ScenarioError
+from sim.brokers.control.healing import HealingSetting
 from sim.brokers.control.manager import ReconfigurationSetting
 from sim.brokers.control.transition import Stage
 from sim.brokers.network import Network
+from sim.overlay.chord import Chord
+from sim.overlay.geometry import GeometrySetting
 from sim.policies.reconfiguration.problem import Reconfiguration, ReconfigurationProblem
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.scenario.reader import load_scenario
 from sim.simulation import build, prepare_workload, simulate
+from sim.workloads.faults.fault import BrokenLink, Fault, Outage
+from sim.workloads.faults.schedule import resolve_faults
 
 PAYS = (-1e9, 0.0, 0.0)  # what moving costs, so that it always pays; a scenario may not say so
 STEPS = (
@@ -135,6 +141,7 @@ def line(
     hop: Any = 1.0,
     process: dict[str, Any] = {},  # noqa: B006
     dead: tuple[float, float] | None = None,
+    fails: tuple[Fault, ...] = (),
     **setting: Any,
 ) -> Network:
     """User 0 at broker 0 wants both topics, user 1 at broker 3 the first; brokers 0 and 3 are to swap after 4 s."""
@@ -144,7 +151,7 @@ def line(
     )
     swap = ReconfigurationSetting(policy or To(3, 1, 2, 0), parameters, 1)
     overlaid = tiny.graph([(0, 1), (1, 2), (2, 3)], [1, 1])
-    faults = None if dead is None else tiny.dead([dead], 4)
+    faults = resolve_faults(fails, 4, 100.0) if fails else None if dead is None else tiny.dead([dead], 4)
     return tiny.network(world, overlaid, [0, 3], hop, reconfiguration=swap, faults=faults, **setting)
 
 
@@ -162,7 +169,7 @@ def steps(network: Network, *names: str) -> list[tuple[Any, ...]]:
         setattr(part, name, spied)
 
     for name in names:
-        for part in (network._protocol, network._protocol._agreement):
+        for part in (network._protocol, network._protocol._agreement, network._protocol.watch):
             if hasattr(part, name):
                 spy(part, name)
     return seen
@@ -318,6 +325,81 @@ def test_where_nobody_has_finish_all_fall_back() -> None:
     assert network.metrics()["reconfiguration_overhead"] == 38 - 4 + 2 * 4 + 2 * 4 * 3
     assert network.metrics()["reconfigurations"] == 0
     assert network.metrics()["uplink_messages"] == 1  # what was held back has left
+
+
+@pytest.mark.parametrize("plane", ["events", "compiled"])
+def test_nobody_waits_for_a_broker_that_does_not_come_up_again(plane: str) -> None:
+    """Broker 2 crashes at 20 s, in the middle; a timeout later all fall back, at once, and publish what was held back.
+
+    Nothing is decided any more while it is down. Of a publication of 50 s, that to broker 3 comes to it, a relay.
+    """
+    crash = (Outage(20.0, math.inf, 2),)
+    network = line([(10.0, 0, 0, 1), (50.0, 0, 0, 1)], hop=FAR, join="message", horizon=90.0, fails=crash, plane=plane)
+    seen = steps(network, "_resume")
+    network.run()
+    assert seen == [(20.1, "_resume", broker) for broker in range(4)]
+    assert network.node_of.tolist() == [0, 1, 2, 3]
+    metrics = network.metrics()
+    assert (metrics["reconfigurations"], metrics["delivered"], metrics["lost_crashed"]) == (0, 2, 2)
+    assert [decision.enacted for decision in network.manager.decisions] == [True]
+
+
+@pytest.mark.parametrize("plane", ["events", "compiled"])
+def test_a_broker_that_crashes_before_finish_comes_knows_of_it_when_it_is_up_again(plane: str) -> None:
+    """FINISH is on its way to broker 3, which crashes at 43.4 s: the new configuration stands, at 43.5 s for all."""
+    network = line([], hop=FAR, join="message", horizon=60.0, fails=(Outage(43.4, 50.0, 3),), plane=plane)
+    seen = steps(network, "_finish")
+    network.run()
+    assert seen[-1] == (43.5, "_finish", 3)
+    assert network.node_of.tolist() == [3, 1, 2, 0]
+    assert network.metrics()["reconfigurations"] == 1
+
+
+@pytest.mark.parametrize("plane", ["events", "compiled"])
+def test_a_broker_that_is_back_in_time_changes_places_with_the_others(plane: str) -> None:
+    network = line(
+        [],
+        hop=FAR,
+        join="message",
+        horizon=60.0,
+        fails=(Outage(20.0, 21.0, 2),),
+        process={"timeout": 5.0},
+        plane=plane,
+    )
+    network.run()
+    assert network.node_of.tolist() == [3, 1, 2, 0]
+
+
+def test_a_cut_that_lasts_ends_a_transition() -> None:
+    network = line([], hop=FAR, join="message", horizon=60.0, fails=(BrokenLink(20.0, math.inf, 0, 1),))
+    seen = steps(network, "_resume")
+    network.run()
+    assert seen == [(20.1, "_resume", broker) for broker in range(4)]
+    assert network.node_of.tolist() == [0, 1, 2, 3]
+
+
+def test_brokers_that_are_routed_around_stay_and_the_others_change_places() -> None:
+    """Of six on a ring, broker 2 has crashed: the policy is asked for the five others on their nodes, and they move."""
+    shuffle, nodes = Shuffle(5), [4, 2, 0, 5, 1, 3]
+    ring = Chord(Chord.Parameters(), GeometrySetting(6, 2, 1))
+    world = tiny.workload([{0}, {1}], [(time / 2, 0, 0, 1) for time in range(40)], topics=2, horizon=30.0)
+    parameters = ProcessParameters().model_copy(update={"period": 4.0, "threshold": 1.0, "constants": PAYS})
+    network = tiny.network(
+        world,
+        ring,
+        [0, 1],
+        0.25,
+        node_of=nodes,
+        reconfiguration=ReconfigurationSetting(shuffle, parameters, 1),
+        faults=resolve_faults([Outage(1.0, math.inf, 2)], 6, 30.0),
+        healing=HealingSetting(1.0),
+    )
+    network.run()
+    assert network.metrics()["reconfigurations"] >= 3
+    assert network.node_of.item(2) == nodes[2]
+    assert network.node_of.tolist() != nodes
+    assert sorted(network.node_of.tolist()) == list(range(6))
+    assert network.metrics()["lost"] == 0
 
 
 def test_finish_that_comes_after_the_question_comes_too_late() -> None:
@@ -507,7 +589,7 @@ class Witness:
         for topic in range(self.case.topics):
             assert self.tree(topic) == self.fresh(topic)
 
-    def before_over(self) -> None:
+    def before_over(self, _: Any) -> None:
         transition = self.protocol._transition
         stages = set(transition.stage)
         assert stages == {Stage.FINISHED} if transition.outcome else stages == {Stage.FALLEN_BACK}

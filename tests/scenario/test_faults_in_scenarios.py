@@ -351,11 +351,6 @@ def healing(network: Any, **more: Any) -> Network:
         ({"healing": {"convergence": "5s"}}, {}, "network.healing: convergence without period"),
         ({"healing": {"period": "1ms"}}, {"horizon": "1h"}, "period: 1,000,000 rounds of checks at most"),
         ({"healing": {"period": 0}}, {}, r"period: .* greater than 0|period: expected .*0"),
-        (
-            {"healing": {"period": "30s"}},
-            {"reconfiguration": {"kind": "ssbr-greedy"}},
-            'network.healing: brokers move to other nodes by reconfiguration "ssbr-greedy"',
-        ),
     ],
 )
 def test_healing_that_cannot_be_is_refused_in_a_sentence(network: Any, more: Any, wrong: str) -> None:

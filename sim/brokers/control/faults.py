@@ -63,6 +63,7 @@ class FaultControl:
         self._publishers: Publishers | None = None
         self._restarted: list[int] = []  # brokers that have yet to send again what they keep
         self._awaits = False  # the end of a transition
+        self._late: list[Join] = []  # brokers that join after it
 
     def prepare(self) -> None:
         """Before any user joins: brokers that are to join later are absent."""
@@ -71,6 +72,8 @@ class FaultControl:
             self._outages.absent[join.broker] = True
             self._outages.take_down(join.broker, True)
             self._outages.close(join.broker, True)
+        if self.healing is not None:
+            self.healing.busy = self._busy
         if self._schedule.joins:
             assert self.healing is not None
             self.healing.members_changed()
@@ -122,13 +125,17 @@ class FaultControl:
         elif action == DRAIN:
             self._drains.add(self._schedule.drains[target])
         elif action == JOIN:
-            self._join(self._schedule.joins[target])
+            join = self._schedule.joins[target]
+            if self._busy():
+                self._late.append(join)
+            else:
+                self._join(join)
         elif action in (CUT, MEND):
             if other < 0:
                 outages.cut_off(target, action == CUT)
             else:
                 outages.cut_link(target, other, action == CUT)
-            self._engine.outages_changed()
+            self._outages_changed()
             self._courier.links_mended()
         elif action == SLOW_DOWN:
             outages.slowed[target] = value
@@ -246,10 +253,20 @@ class FaultControl:
         self._awaits = False
         self._trees.before_change()
         self._leave_trees()
+        if self.healing is not None:
+            self.healing.go_on()
+        late, self._late = self._late, []
+        for join in late:
+            self._join(join)
         self._reconnection.go_on()
         self._drains.go_on()
         self._joining.go_on()
 
-    def _brokers_changed(self) -> None:
+    def _outages_changed(self) -> None:
         self._engine.outages_changed()
+        if self._protocol is not None:
+            self._protocol.watch.outages_changed()
+
+    def _brokers_changed(self) -> None:
+        self._outages_changed()
         self._recorder.brokers_up.set(self._fabric.clock.now, self._outages.up())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -50,6 +51,8 @@ class HealingControl:
         self._rounds = 0  # that have been counted
         self._messages = 0  # of a round, as things are
         trees.links_changed = self.look
+        self.busy: Callable[[], bool] = lambda: False  # whether brokers are moving to other nodes
+        self._late = np.zeros(brokers, np.bool_)  # noticed meanwhile
 
     def look(self) -> None:
         """Brokers, links or routes have changed: from the next round on, messages are counted by them."""
@@ -113,6 +116,11 @@ class HealingControl:
         """Route around the brokers that were noticed, and are down still or again."""
         self._route_around(self._bypassed | noticed)
 
+    def go_on(self) -> None:
+        """Brokers are no longer moving to other nodes: catch up."""
+        late, self._late = self._late, np.zeros_like(self._late)
+        self._route_around(self._bypassed | late)
+
     def members_changed(self) -> int:
         """Brokers have joined or are about to leave, as planned; returns how many topics have another root.
 
@@ -133,6 +141,9 @@ class HealingControl:
         Brokers that are routed around leave all trees. Returns None where nothing changes.
         """
         brokers = self._absent | (noticed & self._down)
+        if not np.array_equal(brokers, self._bypassed) and self.busy():
+            self._late |= noticed
+            return None
         if np.array_equal(brokers, self._bypassed):
             return None
         now, trees = self._fabric.clock.now, self._trees

@@ -17,6 +17,7 @@ from sim.brokers.fabric.clock import CONTROL
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.statistics.recorder import Recorder
 from sim.overlay.pair_times import PairTimes
+from sim.overlay.tree_kernels import route_lengths
 from sim.overlay.trees import RendezvousTrees
 from sim.policies.reconfiguration.cost import CostModel
 from sim.policies.reconfiguration.problem import ReconfigurationPolicy, ReconfigurationProblem
@@ -71,7 +72,6 @@ class Manager:
         self._fabric, self._overlay, self._protocol, self._recorder = fabric, fabric.overlay, protocol, recorder
         self._wanted, self._published, self._setting = wanted, published, setting
         self._rates: NDArray[np.float64] | None = None  # publications per topic and period
-        self._roots = frozen(np.array(fabric.overlay.roots, np.int32))
         self._round_trips = _relative(fabric.links.hops) if setting.parameters.delay == "round-trips" else None
         self.decisions: list[ReconfigurationRecord] = []
 
@@ -89,7 +89,9 @@ class Manager:
                 continue
             yield clock.until(number * period, CONTROL)
             self._watch(number)
-            if not self._protocol.running and not self._protocol.down(clock.now):
+            if not (
+                self._protocol.running or self._protocol.watch.manager_down(clock.now) or self._protocol.watch.hampered
+            ):
                 target = self._decide(number)
                 if target is not None:
                     yield from self._protocol.carry_out(target)
@@ -103,7 +105,7 @@ class Manager:
         """Weigh the publications of a period that has ended with those before."""
         parameters = self._setting.parameters
         start, end = (number - 1) * parameters.period, number * parameters.period
-        if self._protocol.down(end):
+        if self._protocol.watch.manager_down(end):
             return
         seen = self._published(start, end).astype(np.float64)
         weight = parameters.smoothing
@@ -120,7 +122,8 @@ class Manager:
         if decision.cost <= decision.threshold:
             self._count_cost(decision.cost)
             return None
-        target = setting.policy.reconfigure(problem).node_of
+        brokers = self._protocol.watch.taking_part()
+        nodes, target = np.sort(self._fabric.node_of[brokers]), setting.policy.reconfigure(problem).node_of
         try:
             objective.place(target)
         except ValueError as error:
@@ -133,7 +136,9 @@ class Manager:
         if not decision.enacted:
             return None
         recorder.count("reconfiguration_bound", now, decision.move_cost)
-        return np.array(target, np.int32)
+        moved = self._fabric.node_of.copy()
+        moved[brokers] = nodes[np.asarray(target)]
+        return moved
 
     def _count_cost(self, cost: float) -> None:
         """The cost of the configuration that holds from now on."""
@@ -142,17 +147,28 @@ class Manager:
         self._recorder.count("ssbr_cost_count", now)
 
     def _problem(self, number: int) -> ReconfigurationProblem:
-        parameters = self._setting.parameters
+        """The problem of the brokers that take part, and their nodes, both numbered by their order."""
+        parameters, overlay, brokers = self._setting.parameters, self._overlay, self._protocol.watch.taking_part()
         assert self._rates is not None
+        nodes = np.sort(self._fabric.node_of[brokers])
+        place = np.full(overlay.nodes + 1, -1, np.int32)  # the last entry stands for no node
+        place[nodes] = np.arange(len(nodes))
+        trips = self._round_trips
+        if len(nodes) == overlay.nodes:
+            parent, hops = overlay.parent, overlay.hops
+        else:
+            parent = place[np.stack([overlay.last_hops(node)[nodes] for node in nodes.tolist()])]
+            hops = np.stack([route_lengths(row) for row in parent])
+            trips = None if trips is None else frozen(trips[np.ix_(brokers, brokers)])
         return ReconfigurationProblem(
-            parent=frozen(self._overlay.parent.view()),
-            hops=frozen(self._overlay.hops.view()),
-            roots=self._roots,
-            wanted=frozen(self._wanted > 0),
+            parent=frozen(parent.view()),
+            hops=frozen(hops.view()),
+            roots=frozen(place[np.array(overlay.roots)]),
+            wanted=frozen(self._wanted[:, brokers] > 0),
             publications=frozen(self._rates.copy()),
-            node_of=frozen(self._fabric.node_of.copy()),
+            node_of=frozen(place[self._fabric.node_of[brokers]]),
             delay_weight=parameters.delay_weight,
-            round_trips=self._round_trips,
+            round_trips=trips,
             count_rendezvous=parameters.count_rendezvous,
             constants=parameters.constants,
             key=keyed_subkey(self._setting.key, number, 0),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sim.brokers.control.agreement import Agreement
 from sim.brokers.control.transition import Placement, Stage, Transition
 from sim.brokers.control.trees import TreeControl
+from sim.brokers.control.watch import Ends, TransitionWatch
 from sim.brokers.data.engine import Engine
 from sim.brokers.fabric.clock import CONTROL
 from sim.brokers.fabric.fabric import Fabric
@@ -31,7 +32,7 @@ class ReconfigurationProtocol:
 
     The manager is co-located with the broker that has the least mean time to the others, the lowest on ties. While `manager_dead`
     (from, to), it does nothing, and a transition in progress is not continued: `timeout` seconds after its death brokers ask each
-    other. If any has FINISH, the new configuration stands, otherwise all fall back to the old one.
+    other. If any has FINISH, the new configuration stands, otherwise all fall back to the old one. `watch` is about what fails.
     """
 
     def __init__(
@@ -54,9 +55,11 @@ class ReconfigurationProtocol:
         self._manager = sums.index(min(sums))
         self._rejoin = math.ceil(math.log2(brokers) ** 2)  # messages that repair the ring when a broker rejoins
         self._holding = [False] * brokers
-        self._agreement = Agreement(brokers, self._tell, self._finish, self._restore, self._resume)
+        self._agreement = Agreement(self._send, self._finish, self._restore, self._resume)
         self._transition: Transition | None = None
-        # callbacks for the end of the transition, before and after what was held back is enacted
+        ends = Ends(self._finish, self._restore, self._resume, self._over)
+        self.watch = TransitionWatch(fabric, recorder, control, engine, timeout, ends, manager_dead)
+        # callbacks for the end, before and after what was held back is enacted
         self._waiting: tuple[list[Callable[[], None]], list[Callable[[], None]]] = ([], [])
 
     @property
@@ -72,10 +75,6 @@ class ReconfigurationProtocol:
         """Whether the broker holds publications back now."""
         return self._holding[broker]
 
-    def down(self, now: float) -> bool:
-        """Whether the manager is dead."""
-        return any(start <= now < end for start, end in self._manager_dead)
-
     # -- messages
 
     def _send(self, path: Sequence[int], counter: str, arrived: Callable[[], None], to_broker: bool = True) -> None:
@@ -89,30 +88,26 @@ class ReconfigurationProtocol:
 
     def _order(self, transition: Transition, broker: int, order: Callable[[Transition, int], None]) -> None:
         """Send an order from the manager to a broker."""
-        path = (self._manager, broker)
-        self._send(path, "reconfiguration_overhead", partial(order, transition, broker))
+        self._send((self._manager, broker), "reconfiguration_overhead", partial(order, transition, broker))
 
     def _answer(self, transition: Transition, broker: int, counter: str) -> None:
         """Send an answer from a broker to the manager."""
-        path = (broker, self._manager)
-        self._send(path, counter, partial(self._answered, transition), to_broker=False)
-
-    def _tell(self, here: int, there: int, message: Callable[[], None]) -> None:
-        """Send a message from one broker to another."""
-        self._send((here, there), "reconfiguration_overhead", message)
+        self._send((broker, self._manager), counter, partial(self._answered, transition), to_broker=False)
 
     # -- the manager
 
     def carry_out(self, new: NDArray[np.int32]) -> Generator[simpy.Event, object, None]:
         """The manager's part of moving all brokers to these nodes (n): a piece of a SimPy process."""
-        clock, brokers = self._clock, range(len(new))
-        manager = clock.active_process
+        clock, manager = self._clock, self._clock.active_process
         assert manager is not None
         death = min((start for start, _ in self._manager_dead if start > clock.now), default=math.inf)
-        transition = Transition(self._fabric.node_of, new, death + self._timeout)
-        self._transition = transition
+        transition = Transition(self._fabric.node_of, new, death + self._timeout, self.watch.taking_part())
+        self._transition, brokers = transition, transition.members
+        for broker in transition.aside:
+            self._holding[broker] = True  # it may be up again before the transition is over
+        self.watch.begin(transition, manager)
         if death < math.inf:
-            clock.call(death, CONTROL, partial(self._die, transition, manager))
+            clock.call(death, CONTROL, partial(self.watch.interrupt, transition))
             clock.call(transition.deadline, CONTROL, partial(self._give_up, transition))
         try:
             for order, addressees, answering in (
@@ -126,7 +121,7 @@ class ReconfigurationProtocol:
                 yield transition.answers
         except simpy.Interrupt:
             return
-        transition.answers = None
+        transition.answers, transition.finishing = None, True
         for broker in brokers:
             self._order(transition, broker, self._on_finish)
 
@@ -134,11 +129,6 @@ class ReconfigurationProtocol:
         transition.awaited -= 1
         if not transition.awaited and transition.answers is not None:
             transition.answers.succeed()
-
-    def _die(self, transition: Transition, manager: simpy.Process) -> None:
-        if transition.answers is not None:
-            transition.answers = None
-            manager.interrupt()
 
     # -- brokers: step 1, they hold back, and messages in transit arrive
 
@@ -151,13 +141,17 @@ class ReconfigurationProtocol:
         transition.informed += 1
         if self._clock.now >= transition.deadline:
             self._agreement.ask(transition, broker)
-        elif transition.informed == len(self._holding):
-            self._control.all_answered(partial(self._engine.when_idle, partial(self._drained, transition)))
+        elif transition.informed == len(transition.members):
+            self._control.all_answered(partial(self._drain, transition))
+
+    def _drain(self, transition: Transition) -> None:
+        if not transition.given_up:
+            self._engine.when_idle(partial(self._drained, transition))
 
     def _drained(self, transition: Transition) -> None:
         """The network is drained: each broker reports this."""
-        for broker, stage in enumerate(transition.stage):
-            if stage is Stage.HOLDING:
+        for broker in transition.members:
+            if transition.stage[broker] is Stage.HOLDING:
                 self._answer(transition, broker, "drain_messages")
 
     # -- step 2, they change places
@@ -241,13 +235,20 @@ class ReconfigurationProtocol:
         self.placement.record(transition)
 
     def _resume(self, transition: Transition, broker: int) -> None:
-        self._holding[broker] = False
-        self._engine.release(broker)
-        transition.resumed += 1
-        if transition.resumed == len(self._holding):
-            self._engine.when_rooted(self._over)
+        if broker in transition.resumed:
+            return
+        transition.resumed.add(broker)
+        everybody = len(transition.resumed) == len(transition.members)
+        for released in (broker, *(transition.aside if everybody else ())):
+            self._holding[released] = False
+            self._engine.release(released)
+        if everybody:
+            self._engine.when_rooted(partial(self._over, transition))
 
-    def _over(self) -> None:
+    def _over(self, transition: Transition) -> None:
+        if self._transition is not transition:
+            return
+        self.watch.end()
         self._transition, waiting, self._waiting = None, self._waiting, ([], [])
         for then in waiting[False]:
             then()
@@ -259,8 +260,8 @@ class ReconfigurationProtocol:
 
     def _give_up(self, transition: Transition) -> None:
         """Let all brokers that wait for the manager time out."""
-        for broker, stage in enumerate(transition.stage):
-            if stage in (Stage.HOLDING, Stage.MOVED, Stage.REPAIRING, Stage.REPAIRED):
+        for broker in transition.members:
+            if transition.stage[broker] in (Stage.HOLDING, Stage.MOVED, Stage.REPAIRING, Stage.REPAIRED):
                 self._agreement.ask(transition, broker)
 
     def _restore(self, transition: Transition, broker: int) -> None:

@@ -29,10 +29,14 @@ class Stage(Enum):
 
 
 class Transition:
-    """One run of the protocol: the old and new node of each broker, and its stage."""
+    """One run of the protocol among its `members`, the brokers that take part: their old and new nodes, and stages."""
 
-    def __init__(self, old: NDArray[np.int32], new: NDArray[np.int32], deadline: float) -> None:
+    def __init__(
+        self, old: NDArray[np.int32], new: NDArray[np.int32], deadline: float, members: NDArray[np.int64]
+    ) -> None:
         brokers = len(old)
+        self.members: list[int] = members.tolist()
+        self.aside: list[int] = np.delete(np.arange(brokers), members).tolist()
         self.old: list[int] = old.tolist()
         self.new: list[int] = new.tolist()
         self.successor = np.argsort(new)[old].tolist()  # the broker that moves to each broker's old node
@@ -47,7 +51,9 @@ class Transition:
         ]  # per node: (topic, ±1), enacted in turn
         self.refusals = [0] * brokers  # other brokers that have reported that they have no FINISH either
         self.fallen_back = [0] * brokers  # others that have reported that
-        self.resumed = 0
+        self.resumed: set[int] = set()
+        self.finishing = False  # whether the manager has sent FINISH
+        self.given_up = False  # because of something that fails: messages that are still under way have no effect
         self.answers: simpy.Event | None = None  # the event that the manager waits for
         self.awaited = 0
         self.outcome: bool | None = None  # whether the new configuration stands; None: undecided

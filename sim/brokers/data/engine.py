@@ -74,5 +74,8 @@ class Engine(Protocol):
     def when_rooted(self, then: Callable[[], None]) -> None:
         """Call `then()` once, when everything released has left its root."""
 
+    def stop_waiting(self) -> None:
+        """Drop the callbacks of `when_idle` and `when_rooted` whose time has not come."""
+
     def close(self) -> StationRecord:
         """Count what is in transit at the end; returns what brokers that take time did."""

@@ -96,6 +96,10 @@ class EventEngine:
         """Call `then()` once, when everything released has left its root."""
         self._in_transit.when_rooted(then)
 
+    def stop_waiting(self) -> None:
+        """Drop the callbacks whose time has not come."""
+        self._in_transit.stop_waiting()
+
     # -- the end
 
     def _end_window(self) -> float | None:

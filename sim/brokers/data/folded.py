@@ -158,6 +158,9 @@ class FoldedEngine:
         """Call `then()` once, when everything released has left its root."""
         self._at_the_end_of(self._released_until, then)
 
+    def stop_waiting(self) -> None:
+        """Nothing to do: nothing fails on this plane."""
+
     def _at_the_end_of(self, time: float, then: Callable[[], None]) -> None:
         """Call `then()` at this time (or now if it is past), after all publications that leave their roots at that instant."""
 

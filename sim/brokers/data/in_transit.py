@@ -49,6 +49,10 @@ class InTransit:
         self._when_rooted = then
         self._watch()
 
+    def stop_waiting(self) -> None:
+        """Drop the callbacks whose condition does not hold."""
+        self._when_idle = self._when_rooted = None
+
     def _watch(self) -> None:
         """Call waiting callbacks, after everything else of this instant, once their condition holds."""
         if self._when_idle is not None and not self.flights:

@@ -51,12 +51,12 @@ class Outages:
         return 1.0 - int(np.count_nonzero(self.down & ~self.absent)) / max(there, 1)
 
     def accepting(self) -> NDArray[np.bool_]:
-        """Which brokers accept users: those that are neither down nor being drained."""
-        return ~(self.down | self.draining)
+        """Which brokers accept users: those that are neither down, nor being drained, nor have yet to rejoin the overlay."""
+        return ~(self.down | self.draining | self.bypassed)
 
     def accepts(self, broker: int) -> bool:
         """Whether the broker accepts users."""
-        return not (self.down.item(broker) or self.draining.item(broker))
+        return not (self.down.item(broker) or self.draining.item(broker) or self.bypassed.item(broker))
 
     def cut_off(self, partition: int, cut: bool) -> None:
         """Cut the sides of a partition off from each other, or restore them."""

@@ -130,6 +130,11 @@ class CompiledEngine:
         self._when_rooted = then
         self._look_at_barriers()
 
+    def stop_waiting(self) -> None:
+        """Drop the callbacks whose time has not come."""
+        self._catch_up()
+        self._when_idle = self._when_rooted = None
+
     def _look_at_barriers(self) -> None:
         """Schedule callbacks for which there is nothing to wait any more; resume the loop if there is."""
         if self._when_idle is not None and self._carrier.idle:
