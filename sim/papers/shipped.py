@@ -178,7 +178,7 @@ def _rows(heads: Sequence[str], rows: Iterator[list[str]] | Sequence[list[str]])
 
 @dataclass(frozen=True)
 class Difference:
-    """A verdict unlike the shipped one; `expected` says why it differs at the quick scale, "" where it should not."""
+    """A verdict unlike the shipped one; `expected` says why it may differ at the quick scale, "" where it should not."""
 
     claim: str
     reading: str
@@ -195,12 +195,18 @@ def shipped_claims(name: str) -> pd.DataFrame:
     return pd.read_csv(path, dtype=str, keep_default_na=False)
 
 
+_UNDECIDED = "no contradiction, as it takes more replications to decide"
+
+
 def unlike_verdicts(made: Reproduction, shipped: pd.DataFrame) -> list[Difference]:
-    """The readings whose verdicts are not the shipped ones, if they were run for these, and those that are on one side only."""
+    """The readings whose verdicts are not the shipped ones, if they were run for these, and those that are on one side only.
+
+    "in part" contradicts no verdict: the confidence interval has both what agrees and what does not in it.
+    """
     before, now = _verdicts(shipped), _verdicts(claims_table(made))
     known = made.paper.differs
     return [
-        Difference(claim, reading, old, new, known.get(claim, ""))
+        Difference(claim, reading, old, new, known.get(claim, _UNDECIDED if "in part" in (old, new) else ""))
         for claim, section, reading in dict.fromkeys([*now, *before])
         for old, new in [
             (before.get((claim, section, reading), "absent"), now.get((claim, section, reading), "absent"))

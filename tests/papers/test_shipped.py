@@ -136,6 +136,10 @@ def test_a_check_finds_what_differs_and_whether_that_is_known() -> None:
         ("twice as many", "strict", "does not", "reproduces", ""),
         ("seven", "", "absent", "not run", "it takes more nodes"),
     ]
+    undecided = shipped.replace({"verdict": {"reproduces": "in part"}})
+    found = unlike_verdicts(made, undecided)
+    assert {(one.shipped, one.found) for one in found} == {("in part", "reproduces")}
+    assert all("takes more replications" in one.expected for one in found)
 
 
 @pytest.mark.parametrize(
