@@ -25,7 +25,17 @@ from sim.base.errors import BrokersimError, InputError, PluginError, ScenarioErr
 Found: TypeAlias = Any
 """What a plug-in of anybody's returns or holds, and what it is given: of any type, until promises have been checked."""
 
-GROUPS = ("geometry", "latency", "selection", "reconfiguration", "offloading", "workload", "faults", "metric")
+GROUPS = (
+    "geometry",
+    "latency",
+    "selection",
+    "sharing",
+    "reconfiguration",
+    "offloading",
+    "workload",
+    "faults",
+    "metric",
+)
 """The groups that have a table in scenarios; plug-ins of the group `paper` are named to `brokersim reproduce`."""
 
 

@@ -209,6 +209,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         ),
         delivery=DeliverySetting(**dict(scenario.network.delivery)),
         healing=_healing(scenario, overlay, faults),
+        sharing=scenario.network.sharing_policy(workload, brokers, streams.key("sharing")),
         notes=times.notes,
     )
     return Network(setting, workload, streams)
@@ -275,7 +276,7 @@ def _clients(network: NetworkTable, workload: Workload) -> ClientSetting:
     shared = {
         name: getattr(table, name) for name in ("jitter", "buffer", "buffer_bytes", "overflow", "reconnect_after")
     }
-    return ClientSetting(speed, slow.share, slower, **shared, until=network.delay_until)
+    return ClientSetting(speed, slow.share, slow.first, slower, **shared, until=network.delay_until)
 
 
 def _sessions(network: NetworkTable) -> SessionSetting:

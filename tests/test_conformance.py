@@ -27,6 +27,8 @@ from sim.policies.offloading.problem import OffloadingProblem as OffloadingProbl
 from sim.policies.reconfiguration.greedy import SsbrGreedy
 from sim.policies.reconfiguration.problem import Reconfiguration, ReconfigurationProblem, Swap
 from sim.policies.selection.fixed import StaticSelection
+from sim.policies.sharing.strategies import RandomMember
+from sim.policies.sharing.view import SharingView
 from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionView, SelectionViews, selects_many
 from sim.workloads.faults.fault import BrokenLink, Drain, FaultSetting, Losses, Outage, Partition, Slowdown
 from sim.workloads.synthetic.interests import InterestsWorkload
@@ -551,6 +553,15 @@ class Listed(StaticSelection):
     reacts_to: Any = ("movement",)
 
 
+class Curious(RandomMember):
+    observes: Any = frozenset({"mood"})
+
+
+class BeyondGroup(RandomMember):
+    def choose(self, view: SharingView) -> int:
+        return len(view.members)
+
+
 class Fails:
     """Says that `what` fails, which is nothing that fails."""
 
@@ -728,6 +739,8 @@ BREACHES: list[tuple[str, Any, str, str]] = [
     ("geometry", Overzealous, "repairs", r"heal routes around node \d, which is not down"),
     ("geometry", Verbose, "spans", "topic_diameters are 'long'"),
     ("geometry", Tolerant, "once", "a second join of topic . by node . raises no ValueError"),
+    ("sharing", Curious, "known_observations", r"observes is \['mood'\], allowed: load"),
+    ("sharing", BeyondGroup, "known_member", r"choose returned \d+, expected an int from 0 to \d+"),
     ("faults", Fails, "typed", "faults returned None, expected a list of faults"),
     ("faults", Untyped, "typed", "faults returned a list with 'crash', expected Outage, BrokenLink, Partition, Losses"),
     ("faults", Early, "in_time", r"does not begin in \[0, 3600\) and end later"),

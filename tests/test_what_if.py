@@ -180,6 +180,24 @@ def test_a_window_over_a_round_trip_carries_as_many_messages_in_that_time(tmp_pa
         assert runs.loc[variant, "delivery_ratio"] == pytest.approx(carried * 100 / published, rel=0.01)
 
 
+# -- shared-workers
+
+
+def test_in_turn_a_slow_worker_loses_four_of_five_and_the_least_loaded_none(tmp_path: Path) -> None:
+    """Twelve workers get 60 tasks per second; eleven do ten each, and one does one; 20 may wait for each."""
+    seconds, first = 100, "workload.publication_rate=216000"
+    runs, _ = ran(tmp_path, "shared-workers", [first])
+    published = 60 * seconds
+    in_turn, least, sticky = (runs.loc[name] for name in ("round-robin", "least-loaded", "sticky"))
+    under_way = 20 / published  # at the end the slow one's buffer is full
+    assert in_turn["delivery_ratio"] == pytest.approx(11 / 12 + 1 / 60 - under_way, abs=0.003)
+    assert in_turn["lost_slow_client"] == pytest.approx(published * 4 / 60, rel=0.1)
+    assert least["lost_slow_client"] == 0
+    assert least["delivery_ratio"] > 1 - 12 / published - 0.001
+    assert sticky["delivery_ratio"] == pytest.approx(10 * seconds / published, rel=0.03)
+    assert 0.101 < least["user_notification_delay"] < 0.1 + 1 / 60 + 0.01  # the slow one gets at most one per second
+
+
 # -- node-death
 
 

@@ -44,11 +44,13 @@ from sim.brokers.users.changes import Changes
 from sim.brokers.users.legs import AT_ONCE, SESSIONS, ClientSetting, Legs, SessionSetting
 from sim.brokers.users.reconnect import RECONNECT, ReconnectSetting
 from sim.brokers.users.retained import retained_messages
+from sim.brokers.users.sharing import SharedSubscriptions
 from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
 from sim.brokers.users.users import HostedUsers
 from sim.metrics import MetricValue, declared_metrics
 from sim.overlay.geometry import Dissemination, link_metrics
 from sim.overlay.pair_times import PairTimes
+from sim.policies.sharing.view import SharingPolicy
 from sim.policies.views import SelectionPolicy
 from sim.workloads.faults.schedule import LOSS, SLOW_DOWN, FaultSchedule
 from sim.workloads.format.workload import Workload
@@ -62,7 +64,8 @@ class NetworkSetting:
     plane; "auto" takes the fastest that is exact. `regions` (brokers) are numbers; `reconfiguration` is None where brokers do not
     move, `offloading` where nothing is offloaded and satisfaction is not measured, `faults` where nothing fails; `reconnect` is how
     users of crashed brokers reconnect; `delivery` is what brokers do about lost copies; `healing` is None where the overlay does
-    not heal and no broker leaves or joins; `notes` are sentences for the results.
+    not heal and no broker leaves or joins; `sharing` chooses among users who share subscriptions, None where nobody does; `notes` are
+    sentences for the results.
     """
 
     overlay: Dissemination
@@ -90,12 +93,28 @@ class NetworkSetting:
     reconnect: ReconnectSetting = RECONNECT
     delivery: DeliverySetting = NO_GUARANTEE
     healing: HealingSetting | None = None
+    sharing: SharingPolicy | None = None
     notes: tuple[str, ...] = ()
 
     @property
     def measured_seconds(self) -> float:
         """The measured time: from the end of the warm-up to the horizon."""
         return self.horizon - self.warm_up
+
+
+def _shared(
+    setting: NetworkSetting, workload: Workload, recorder: Recorder, subscriptions: Subscriptions, legs: Legs | None
+) -> SharedSubscriptions | None:
+    """The subscriptions that groups of users share, if there are any."""
+    policy, audiences = setting.sharing, recorder.audiences
+    if policy is None or audiences is None or not len(workload.shares):
+        return None
+    version, brokers = subscriptions.version, len(setting.node_of)
+    shared = SharedSubscriptions(workload.shares, policy, audiences, workload.publications, version, brokers)
+    leaves = bool(setting.clients.reconnect_after or len(workload.absences))
+    if legs is not None and ("load" in policy.observes or leaves):
+        shared.observe = legs.observe
+    return shared
 
 
 class Network:
@@ -129,6 +148,7 @@ class Network:
             if offloaded is None
             else SplitSubscriptions(topics, brokers, self.control.transition, offloaded.kept)
         )
+        self.subscriptions.shared = _shared(setting, workload, self.recorder, self.subscriptions, self._legs)
         records = self.recorder, self.subscriptions, workload
         self.engine = engine_of(setting.plane, fabric, *records, lambda: self.users.host)
         self.users = HostedUsers(
@@ -200,7 +220,8 @@ class Network:
         """Create the recorder; the keys are for the best-effort channel's draws, and for the choice of traced publications."""
         setting, workload, offloading = self.setting, self.workload, self.setting.offloading
         passes_on = setting.clients.matters or bool(len(workload.absences) or workload.publications.retain.any())
-        copies, by_user, satisfaction, channel = 1, setting.subscribers or passes_on, None, None
+        by_user = setting.subscribers or passes_on or len(workload.shares) > 0
+        copies, satisfaction, channel = 1, None, None
         if workload.content is not None:
             copies, by_user = workload.content.conjunctions.fields, False  # receipts of content are counted by user
         if offloading is not None:

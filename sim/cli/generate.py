@@ -190,7 +190,7 @@ def _counts(counts: dict[str, int], rates: dict[str, float | None]) -> Iterator[
         "deliveries": f"{_number(rates.get('deliveries_per_publication'))} per publication",
     }
     always = ("users", "topics", "interests", "subscription_events", "publications", "movements")
-    for name in (*always, "sessions", "subscriptions", "fields", "values", "deliveries"):
+    for name in (*always, "sessions", "subscriptions", "fields", "values", "deliveries", "shares"):
         if name in always or name in counts:
             yield NAMES.get(name, name), f"{counts[name]:,}", said.get(name, "")
 

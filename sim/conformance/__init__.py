@@ -22,7 +22,7 @@ from sim.conformance.cases import CASES, Call, Calls, Case
 from sim.overlay.promises import GeometryPromises, LatencyPromises
 from sim.own_metrics import MetricPromises
 from sim.plugins import BrokenPromise, Found, Parameters, Promise, Promises, broken
-from sim.policies.promises import OffloadingPromises, ReconfigurationPromises, SelectionPromises
+from sim.policies.promises import OffloadingPromises, ReconfigurationPromises, SelectionPromises, SharingPromises
 from sim.workloads.faults.promises import FaultPromises
 from sim.workloads.promises import WorkloadPromises
 
@@ -32,6 +32,7 @@ PROMISES: dict[str, type[Promises]] = {
         GeometryPromises,
         LatencyPromises,
         SelectionPromises,
+        SharingPromises,
         ReconfigurationPromises,
         OffloadingPromises,
         WorkloadPromises,

@@ -24,6 +24,7 @@ from sim.own_metrics import Tables
 from sim.plugins import Found
 from sim.policies.offloading import problem as offloading
 from sim.policies.reconfiguration.problem import ReconfigurationProblem
+from sim.policies.sharing.view import SharingSetting, SharingView
 from sim.policies.views import BrokerStates, SelectionSetting, SelectionView, SelectionViews
 from sim.workloads.faults.fault import FaultSetting
 
@@ -221,6 +222,29 @@ def _all(views: Sequence[SelectionView]) -> SelectionViews:
     return SelectionViews(**{name: frozen(array) for name, array in each.items()}, exchanged=views[0].exchanged)
 
 
+def sharing_cases(seed: int) -> dict[str, Case]:
+    """Groups of one and of several members, at a few brokers, before and after one has left."""
+    rng = np.random.default_rng(seed)
+    setting, calls = SharingSetting(_USERS, 5, _key(rng)), []
+    for turn in range(_CHANGES):
+        members = np.sort(rng.choice(_USERS, int(rng.choice([1, 2, 5, 12])), replace=False))
+        view = SharingView(
+            time=float(turn),
+            publication=int(rng.integers(1000)),
+            topic=int(rng.integers(_TOPICS)),
+            publisher=int(rng.integers(-1, _USERS)),
+            origin=int(rng.integers(5)),
+            group=int(rng.integers(3)),
+            members=frozen(members),
+            hosts=frozen(rng.integers(0, 5, len(members)).astype(np.int32)),
+            load=frozen(rng.integers(0, 4, len(members))),
+            turn=turn,
+            last=int(rng.choice([-1, members[0], members[-1], rng.integers(_USERS)])),
+        )
+        calls.append(Call("choose", (view,), f"{len(members)} members"))
+    return {"groups": Case((setting,), calls)}
+
+
 def reconfiguration_cases(seed: int) -> dict[str, Case]:
     """Problems with delay in hops and in round-trip times."""
     rng = np.random.default_rng(seed)
@@ -344,6 +368,7 @@ CASES: dict[str, Callable[[int], dict[str, Case]]] = {
     "geometry": geometry_cases,
     "latency": latency_cases,
     "selection": selection_cases,
+    "sharing": sharing_cases,
     "reconfiguration": reconfiguration_cases,
     "offloading": offloading_cases,
     "workload": workload_cases,

@@ -70,6 +70,20 @@ class TopicTree:
         sizes = [len(linked) for linked in self.neighbours]
         return np.cumsum([0, *sizes], dtype=np.int32), np.array(list(chain.from_iterable(self.neighbours)), np.int32)
 
+    def pruned(self, due: NDArray[np.bool_]) -> TopicTree:
+        """The root and the nodes at or below which something is `due` (k); all nodes where topics are flooded."""
+        if self.neighbours or not len(self):
+            return self
+        kept = due.copy()
+        kept[0] = True
+        for position in range(len(kept) - 1, 0, -1):
+            kept[self.parents[position]] |= kept[position]
+        if kept.all():
+            return self
+        parents = np.where(self.parents[kept] < 0, -1, (np.cumsum(kept) - 1)[self.parents[kept]]).astype(np.int32)
+        first_child = np.searchsorted(parents[1:], np.arange(len(parents) + 1)) + 1
+        return TopicTree(self.nodes[kept], parents, first_child.astype(np.int32), self.depth[kept])
+
 
 EMPTY_TREE = TopicTree(np.empty(0, np.int32), np.empty(0, np.int32), np.zeros(1, np.int32), np.empty(0, np.int32))
 """The tree of a topic that nobody wants."""

@@ -14,6 +14,7 @@ from sim.policies.offloading.process import OffloadingParameters
 from sim.policies.reconfiguration.cost import CostModel
 from sim.policies.reconfiguration.problem import Reconfiguration, ReconfigurationPolicy, ReconfigurationProblem
 from sim.policies.reconfiguration.process import ProcessParameters
+from sim.policies.sharing.view import SharingPolicy, SharingView
 from sim.policies.views import Selection, SelectionPolicy, SelectionView, SelectionViews, SelectsMany, selects_many
 
 REACTIONS = frozenset({"subscription", "movement"})
@@ -130,3 +131,21 @@ class OffloadingPromises(Promises):
         cost = float(problem.cost[found.topics].sum())
         if cost > problem.capacity * (1 + 1e-9):
             yield f"decide kept topics that cost {cost:g}, more than the capacity of {problem.capacity:g}"
+
+
+class SharingPromises(Promises):
+    """The contract of a sharing policy."""
+
+    group, protocol = "sharing", SharingPolicy
+
+    @promise("observes")
+    def known_observations(self, found: Found) -> Iterator[str]:
+        """`observes` is a set of "load", or empty."""
+        if not found <= {"load"}:
+            yield f"observes is {sorted(found)}, allowed: load"
+
+    @promise("choose")
+    def known_member(self, found: Found, view: SharingView) -> Iterator[str]:
+        """`choose` returns the position of one of the members."""
+        if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < len(view.members):
+            yield f"choose returned {found!r}, expected an int from 0 to {len(view.members) - 1}"

@@ -14,10 +14,12 @@ _Window = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
 class SlowClients(FixedTable):
-    """A random share of users with other values; those not given are as for all users."""
+    """Some users with other values, a random share or the first ones; values not given are as for all users."""
 
     share: Annotated[float, Field(ge=0, le=1)] = 0.0
     """The probability that a user is slow."""
+    first: Annotated[int, Field(ge=0, lt=2**31, exclude_if=lambda first: not first)] = 0
+    """How many users are slow, those with the lowest numbers, beside the random share."""
     latency: Duration | None = None
     """The time from the broker to such a user."""
     rate: BitRate | None = None
@@ -28,10 +30,11 @@ class SlowClients(FixedTable):
     @model_validator(mode="after")
     def _differs(self) -> SlowClients:
         own = [key for key in ("latency", "rate", "window") if getattr(self, key) is not None]
-        if own and not self.share:
-            raise ValueError(f"{own[0]} without a share above 0, so that no user is slow (allowed with: share)")
-        if self.share and not own:
-            raise ValueError("share without a slow value (allowed with: latency, rate, window)")
+        some = "share" if self.share else "first" if self.first else None
+        if own and some is None:
+            raise ValueError(f"{own[0]} without a share above 0, so that no user is slow (allowed with: share, first)")
+        if some and not own:
+            raise ValueError(f"{some} without a slow value (allowed with: latency, rate, window)")
         return self
 
 

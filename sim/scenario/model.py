@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from sim import plugins
 from sim.base.naming import Keys, Raw
 from sim.base.units import Duration, Period, PositiveDuration, Quantity, Repeats
 from sim.base.validation import Mistake, nested, show
@@ -28,6 +29,8 @@ from sim.files.inputs import File, InputFile, NoSuchFile
 from sim.metrics import METRICS
 from sim.overlay.sites import Sites, parse_sites
 from sim.plugins import Parameters
+from sim.policies.promises import SharingPromises
+from sim.policies.sharing.view import SharingPolicy, SharingSetting
 from sim.scenario.brokers import Brokers
 from sim.scenario.clients import ClientsTable
 from sim.scenario.delivery import DeliveryTable
@@ -40,6 +43,7 @@ from sim.scenario.links import LinksTable
 from sim.scenario.reading import tables_of
 from sim.scenario.reconnect import ReconnectTable
 from sim.scenario.sessions import SessionsTable
+from sim.workloads.format.workload import Workload
 
 MORE_SHARED = ("variant", "report", "precision", "sweep", "tune")
 SHARED = {"title", "seed", "replications", "metrics", *MORE_SHARED}
@@ -112,6 +116,7 @@ WORKLOAD = Kinds("prepared", "workload", {"prepared": Prepared}, WorkloadTable)
 GEOMETRY = Kinds("chord", "geometry")
 LATENCY = Kinds("unit", "latency")
 SELECTION = Kinds("static", "selection")
+SHARING = Kinds("random", "sharing")
 RECONFIGURATION = Kinds("none", "reconfiguration", {"none": Nothing})
 FAULTS = Kinds("crash", "faults")
 OFFLOADING_DEFAULTS = Kinds("none", "offloading", {"none": Unlimited})
@@ -186,6 +191,8 @@ class NetworkTable(FixedTable):
     """How the overlay heals when brokers crash; by default it does not."""
     sessions: SessionsTable = Field(default=SessionsTable(), exclude_if=lambda table: table == SessionsTable())
     """What brokers keep for users who are offline, and for those who subscribe later."""
+    sharing: Annotated[Table | None, SHARING] = Field(default=None, exclude_if=lambda table: table is None)
+    """Which member of a group that shares a subscription gets a publication; "random" by default."""
     delay_until: Literal["broker", "served", "client"] = "served"
     """The end of users' delays: when a due broker has the message, has served it, or the user has it."""
     hop_cost: Literal["one_way", "rtt"] = "one_way"
@@ -206,6 +213,14 @@ class NetworkTable(FixedTable):
                 "delay_until 'client' without legs to users that take time (allowed with: clients.latency, clients.rate)"
             )
         return self
+
+    def sharing_policy(self, workload: Workload, brokers: int, key: int) -> SharingPolicy | None:
+        """The policy that chooses among those who share a subscription, None where nobody does; the key is for its draws."""
+        if not len(workload.shares):
+            return None
+        table, setting = self.sharing or SHARING.default_table(), SharingSetting(len(workload.users), brokers, key)
+        policy: SharingPolicy = plugins.make(SharingPromises, table.kind, table.parameters, setting)
+        return policy
 
 
 class Scenario(FixedTable):

@@ -24,13 +24,15 @@ class Reading:
     def read(self, model: type[Model], table: Raw, more: tuple[str, ...] = ()) -> tuple[Model | None, list[Mistake]]:
         """The model of a table, or None and its mistakes; strict like `sim.base.validation.validate`.
 
-        `more` are keys that are allowed besides the model's. Missing tables are read as empty ones.
+        `more` are keys that are allowed besides the model's. Missing tables are read as empty ones, unless None stands for them.
         """
         inner = tables_of(model)
         values, found = dict(table), list[Mistake]()
         known: list[object] = [model, repr([(key, value) for key, value in table.items() if key not in inner])]
         for key, kind in inner.items():
             said = table.get(key, _EMPTY)
+            if said is _EMPTY and model.model_fields[key].default is None:
+                continue
             if isinstance(said, dict):
                 values[key], wrong = self._table(kind, said)
                 known.append(id(values[key]))

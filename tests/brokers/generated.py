@@ -39,6 +39,7 @@ from sim.brokers.network import Network
 from sim.policies.offloading.process import OffloadingParameters
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.workloads.faults.schedule import MANAGER_DEAD
+from sim.workloads.format.workload import Workload
 
 KINDS = ("tree", "flood", "content")
 SHARES = (5, 7, 7)  # of the kinds: all that floods and all that carries content is to be a third each
@@ -302,9 +303,9 @@ def _process(rng: random.Random) -> dict[str, Any]:
     }
 
 
-def network(made: Generated, plane: str, **setting: Any) -> Network:
-    """The network before its run."""
-    case, world = made.case, None
+def network(made: Generated, plane: str, world: Workload | None = None, **setting: Any) -> Network:
+    """The network before its run, on its own workload or another one."""
+    case = made.case
     setting = {"plane": plane, "subscribers": made.subscribers, "matching_time": made.matching, **setting}
     if made.capacity is not None:
         setting["capacity"] = np.array(made.capacity)

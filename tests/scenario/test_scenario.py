@@ -223,7 +223,7 @@ SIMILARITY_KEYS = "kind, load_weight, load, similarity, update_period, cluster_s
 def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
     path = written(tmp_path, MISTAKES)
     network_keys = (
-        "brokers, geometry, latency, links, clients, reconnect, delivery, healing, sessions, "
+        "brokers, geometry, latency, links, clients, reconnect, delivery, healing, sessions, sharing, "
         "delay_until, hop_cost, join, control_count, data_plane"
     )
     reconfigurations = ", ".join(sorted(["none", *plugins.names("reconfiguration")]))
@@ -410,7 +410,7 @@ def test_the_way_to_users_has_units_and_slow_ones_differ_in_what_is_said() -> No
         ),
         (
             {"slow": {"rate": "1Mb/s"}},
-            ".slow: rate without a share above 0, so that no user is slow (allowed with: share)",
+            ".slow: rate without a share above 0, so that no user is slow (allowed with: share, first)",
         ),
         (
             {"slow": {"share": 0.1}},

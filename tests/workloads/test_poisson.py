@@ -27,6 +27,13 @@ def generate(seed: int = 1, replication: int = 0, **parameters: Any) -> Workload
     return PoissonWorkload(PoissonWorkload.Parameters(**parameters)).generate(Streams(seed, replication))
 
 
+def test_users_in_groups_share_all_their_subscriptions() -> None:
+    made = generate(users=7, topics=2, topics_per_user=1, group_size=3, change_rate=0, horizon=3600.0)
+    rows = list(zip(*(column.tolist() for column in vars(made.shares).values()), strict=True))
+    assert rows == [(topic, user, 3 * topic + user // 3) for topic in range(2) for user in range(7)]
+    assert not len(generate(users=7, topics=2, topics_per_user=1, horizon=3600.0).shares)
+
+
 def within_five_sigma(counts: Any, mean: float) -> bool:
     """Whether Poisson counts of this mean lie where all but one in 2 million do."""
     return bool(np.all(np.abs(np.asarray(counts) - mean) <= 5 * sqrt(mean)))

@@ -16,6 +16,7 @@ from sim.workloads.format.workload import (
     Interests,
     Publications,
     Sessions,
+    Shares,
     SubscriptionEvents,
     Topics,
     Users,
@@ -39,6 +40,7 @@ def connected() -> Workload:
         publications=Publications(np.array([4.0]), ids[:1], ids[:1], ids[:1]),
         sessions=Sessions(np.array([0, 1, 2, 0], np.int32), np.array([0.0, 1, 2, 6]), np.array([5.0, 10, 10, 8])),
         deliveries=Deliveries(np.full(3, 4.5), ids * 0, ids * 0, ids),
+        shares=Shares(ids[:2] * 0, ids[1:], ids[:2]),
     )
 
 
@@ -54,6 +56,13 @@ def test_copies_have_the_sessions_of_their_users_and_no_ground_truth() -> None:
             {("abc"[user], end): copies["abc"[user]] for user, end in zip(*_ends(made), strict=True)}
         )
         assert not len(other.deliveries)
+        assert Counter(names[user].split("#")[0] for user in other.shares.user) == copies - Counter(a=copies["a"])
+        assert {
+            (names[user].split("#")[0], group) for _, user, group in zip(*vars(other.shares).values(), strict=True)
+        } <= {
+            ("b", 0),
+            ("c", 1),
+        }
 
 
 def test_copies_have_the_subscriptions_to_content_of_their_users() -> None:

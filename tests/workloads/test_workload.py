@@ -37,6 +37,7 @@ from sim.workloads.format.workload import (
     Movements,
     Publications,
     Sessions,
+    Shares,
     SubscriptionEvents,
     Topics,
     Users,
@@ -74,6 +75,7 @@ def small() -> Workload:
         deliveries=Deliveries(
             np.array([6.0, 7]), np.array([1, 3], np.int32), np.array([-1, 2], np.int32), np.array([0, 2], np.int32)
         ),
+        shares=Shares(*np.array([(1, 0, 5), (1, 2, 5), (2, 0, 0)], np.int32).T.copy()),
         origin="2010-03-01T00:00:00Z",
         cell=0.5,
         generator={"name": "test", "share": 0.1},
@@ -137,6 +139,8 @@ def workloads(draw: st.DrawFn) -> Workload:
     published, moved, connected, delivered = (draw(st.integers(0, some)) for _ in range(4))
     started = np.sort(column(st.floats(0, 50), connected, float))
     times = st.floats(0, 50)
+    pairs = st.tuples(st.integers(0, topics - 1), st.integers(0, users - 1)) if topics and users else st.nothing()
+    shared = sorted(draw(st.sets(pairs)))
     latitude = column(st.floats(-90, 90), moved, float)
     return Workload(
         kind=draw(st.text(max_size=3)),
@@ -172,6 +176,9 @@ def workloads(draw: st.DrawFn) -> Workload:
             column(st.integers(0, max(topics - 1, 0)), delivered, np.int32),
             column(st.integers(-1, users - 1), delivered, np.int32),
             column(st.integers(0, max(users - 1, 0)), delivered, np.int32),
+        ),
+        shares=Shares(
+            *np.array([(topic, user, user // 2) for topic, user in shared], np.int32).reshape(-1, 3).T.copy()
         ),
         cell=draw(st.none() | st.floats(0.01, 5)),
     )
@@ -255,7 +262,7 @@ def test_other_tools_read_the_tables(tmp_path: Path) -> None:
     sealed = json.loads((tmp_path / "manifest.json").read_text())
     assert sealed["counts"] == {
         "users": 3, "topics": 4, "interests": 3, "subscription_events": 4, "publications": 2, "movements": 2,
-        "sessions": 2, "deliveries": 2,
+        "sessions": 2, "deliveries": 2, "shares": 3,
     }  # fmt: skip
     assert sorted(sealed["files"]) == sorted(contents(tmp_path).keys() - {"manifest.json"})
 
@@ -265,7 +272,8 @@ def test_a_workload_is_replaced_and_nothing_else(tmp_path: Path) -> None:
     write_workload(small(), tmp_path / "w", [quarantine])
     assert pq.read_table(tmp_path / "w" / "quarantine").to_pylist()[0]["line"] == 3
     load_workload(tmp_path / "w")
-    less = replace(small(), movements=Movements.none(), sessions=Sessions.none(), deliveries=Deliveries.none())
+    nothing = {"movements": Movements.none(), "sessions": Sessions.none(), "deliveries": Deliveries.none()}
+    less = replace(small(), **nothing, shares=Shares.none())
     write_workload(less, tmp_path / "w")
     assert {path.name for path in (tmp_path / "w").iterdir()} == {
         "manifest.json", "topics.parquet", "users.parquet", "interests", "subscription_events.parquet",
@@ -439,6 +447,12 @@ DAMAGES = [
     (column("deliveries", "topic", 1, 4), r"deliveries.parquet: row 1: topic is 4, allowed: 0..3"),
     (column("deliveries", "publisher", 1, -2), r"deliveries.parquet: row 1: publisher is -2, allowed: -1..2"),
     (column("deliveries", "subscriber", 0, -1), r"deliveries.parquet: row 0: subscriber is -1, allowed: 0..2"),
+    (
+        column("shares", "user", 1, 0),
+        r"shares.parquet: row 1: topic 1 and user 0 are not above those of the previous row",
+    ),
+    (column("shares", "topic", 2, 4), r"shares.parquet: row 2: topic is 4, allowed: 0..3"),
+    (column("shares", "group", 0, -1), r"shares.parquet: row 0: group is -1, allowed: 0..2147483647"),
     (column("publications", "size", 0, 1), r"publications.parquet: changed since it was written \(its SHA-256"),
 ]
 

@@ -16,6 +16,7 @@ from sim.brokers.data.content_subscriptions import ContentSubscriptions
 from sim.brokers.statistics.receipts import Audience
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.statistics.records import NOBODY, Offloaded
+from sim.brokers.users.sharing import NO_MEMBER, NOBODY_CHOSEN, Chosen
 from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
 
 _NONE: NDArray[np.int32] = np.empty(0, np.int32)
@@ -26,7 +27,7 @@ class Due(NamedTuple):
 
     The numbers of `brokers`, `users` and `absent` users of these, connected to no broker. `on_tree` (tree positions): users due at
     each broker of the tree. `audience` are the users themselves, where they are kept; `offloaded` are brokers that the back end does
-    not serve, to which it is due as well.
+    not serve, to which it is due as well. `groups` are those of whom a member is still to be chosen.
     """
 
     brokers: int
@@ -35,13 +36,15 @@ class Due(NamedTuple):
     audience: Audience | None
     offloaded: Offloaded
     absent: int = 0
+    groups: int = 0
 
 
 class DueByTopic:
-    """Due by topic: a publication is due to all who subscribe to its topic."""
+    """Due by topic: a publication is due to all who subscribe to its topic, but only to one of each group that shares that."""
 
     def __init__(self, recorder: Recorder, subscriptions: Subscriptions) -> None:
         self._audiences, self.subscriptions = recorder.audiences, subscriptions
+        self.shared = subscriptions.shared
         self._splits = subscriptions if isinstance(subscriptions, SplitSubscriptions) else None
 
     def leaving_root(self, topic: int, brokers: NDArray[np.int32]) -> Due:
@@ -57,9 +60,33 @@ class DueByTopic:
     def short_of_root(self, topic: int) -> Due:
         """To whom it is due if it does not reach its root."""
         live = self.subscriptions
+        if (
+            self.shared is not None and topic in self.shared
+        ):  # nobody has been chosen: the groups' pairs are at no broker
+            return self.leaving_with(topic, _NONE, NOBODY_CHOSEN)
         return Due(
             live.brokers_wanting.item(topic), live.users_wanting.item(topic), _NONE, self._audience(topic), NOBODY
         )
+
+    def leaving_with(self, topic: int, brokers: NDArray[np.int32], chosen: Chosen) -> Due:
+        """To whom a publication on a shared topic is due with the chosen members, as it leaves the root of a tree over these brokers.
+
+        Groups of whom nobody is chosen are due as well, at no broker.
+        """
+        assert self.shared is not None
+        own, counts, absent, groups, deserted = self.shared.roster(topic)
+        users, hosts = own.users, own.brokers
+        if chosen.users:
+            counts = counts.copy()
+            there = np.array([host for host in chosen.hosts if host != NO_MEMBER], np.int32)
+            np.add.at(counts, there, 1)
+            users = np.concatenate([users, np.array([user for user in chosen.users if user != NO_MEMBER], np.int64)])
+            hosts = np.concatenate([hosts, there])
+        nowhere = absent + deserted + chosen.users.count(NO_MEMBER)
+        audience = Audience(topic, own.version, users, hosts)
+        due = len(own.users) + len(groups) + deserted
+        to_choose = len(groups) - len(chosen.users)
+        return Due(int(np.count_nonzero(counts)), due, counts.take(brokers), audience, NOBODY, nowhere, to_choose)
 
     def _audience(self, topic: int) -> Audience | None:
         return (

@@ -26,7 +26,7 @@ from sim.brokers.data.rules import FloodRule, TopicRule
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.transmission import UNLIMITED
 from sim.brokers.statistics.recorder import Recorder
-from sim.brokers.users.subscriptions import Subscriptions
+from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
 from sim.overlay.healing import Healing
 from sim.workloads.format.workload import Workload
 
@@ -43,7 +43,12 @@ def engine_of(
 ) -> Engine:
     """The engine of a data plane; `host()` is the live broker of each user. Raises ScenarioError where there is none."""
     guarantees = fabric.delivery.guarantees
-    plane = _plane(asked, fabric, recorder, workload.content is not None)
+    if subscriptions.shared is not None and isinstance(subscriptions, SplitSubscriptions):
+        raise ScenarioError(
+            "offloading.kind: topics with shared subscriptions cannot be offloaded, and this workload has shares "
+            '(allowed: "none")'
+        )
+    plane = _plane(asked, fabric, recorder, workload.content is not None, subscriptions.shared is not None)
     carried = fabric, recorder, subscriptions, workload.publications
     if workload.content is None:
         if plane == "compiled":
@@ -71,7 +76,7 @@ def engine_of(
     return EventEngine(fabric, recorder, by_content(fabric, recorder, rule))
 
 
-def _plane(asked: Plane, fabric: Fabric, recorder: Recorder, content: bool) -> Plane:
+def _plane(asked: Plane, fabric: Fabric, recorder: Recorder, content: bool, shares: bool) -> Plane:
     """The requested data plane, or the fastest that is exact. Raises ScenarioError where the requested one is not exact."""
     service, jitter = fabric.service.setting.service, fabric.links.jitter
     links = UNLIMITED if fabric.transmission is None else fabric.transmission.setting
@@ -79,7 +84,7 @@ def _plane(asked: Plane, fabric: Fabric, recorder: Recorder, content: bool) -> P
     contends = {f'brokers.service = "{service}"': service != "none", f"jitter {jitter:g}": jitter > 0, **links.limits}
     trace = "trace = true" if share == 1 else f"trace = {share:g}"
     excluded = contends | {trace: share > 0, "an overlay that floods": fabric.overlay.floods}
-    excluded |= {"faults": fabric.outages is not None}
+    excluded |= {"faults": fabric.outages is not None, "shared subscriptions": shares}
     delivery = fabric.delivery
     excluded |= {f'network.delivery.guarantee = "{delivery.guarantee}"': delivery.guarantees}
     found = " and ".join(reason for reason, holds in excluded.items() if holds)

@@ -17,11 +17,13 @@ from sim.brokers.data.finished import Finished
 from sim.brokers.data.flights import Flight
 from sim.brokers.data.routes import Uplinks
 from sim.brokers.data.rule_kernels import flood_front, reach
+from sim.brokers.data.shared_ways import SharedWays
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.service import NO_EFFORT, Effort
 from sim.brokers.statistics.hops import FLOOD, TREE
 from sim.brokers.statistics.ledger import CLIMBING, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
 from sim.brokers.statistics.recorder import Recorder
+from sim.brokers.users.sharing import NOBODY_CHOSEN
 from sim.brokers.users.subscriptions import Subscriptions
 from sim.overlay.geometry import NO_HOP_LIMIT, TopicTree
 from sim.workloads.format.workload import Publications
@@ -88,9 +90,13 @@ class Rule(ABC):
         if position < len(flight.uplink) - 1:
             return Effort(copies=1, size=flight.size)
         tree = self._overlay.tree(flight.topic, int(self._fabric.node_of[broker]))
-        if not len(tree):
-            return Effort(size=flight.size)
-        return Effort(0, self._copies_of_root(tree), self._users_at_root(flight, broker), flight.size)
+        return (
+            Effort(0, *self._work_of_root(flight, broker, tree), flight.size) if len(tree) else Effort(size=flight.size)
+        )
+
+    def _work_of_root(self, flight: Flight, root: int, tree: TopicTree) -> tuple[int, int]:
+        """How many copies the root sends on, and to how many of its users."""
+        return self._copies_of_root(tree), self._users_at_root(flight, root)
 
     def _copies(self, flight: Flight, position: int) -> int:
         """How many copies the broker at a position below the root sends on."""
@@ -127,13 +133,8 @@ class Rule(ABC):
 
     def leave_root(self, flight: Flight, now: float) -> None:
         """The publication becomes due now, along the present tree."""
-        flight.rooted, root = now, flight.uplink[-1]
-        flight.tree = tree = self._overlay.tree(flight.topic, int(self._fabric.node_of[root]))
-        placed = self._placed.get((flight.topic, root))
-        if placed is None or placed[0] is not tree:
-            brokers = self._fabric.broker_of[tree.nodes]
-            self._placed[flight.topic, root] = placed = tree, brokers, brokers.tolist()
-        _, flight.broker_array, flight.brokers = placed
+        flight.rooted = now
+        flight.tree, flight.broker_array, flight.brokers = tree, *_ = self._place(flight, flight.uplink[-1])
         self._ledger.count_publication(flight.window, ROOTED)
         self._become_due(flight)
         if flight.brokers:
@@ -141,6 +142,15 @@ class Rule(ABC):
             flight.arrival = [NAN] * len(flight.brokers)
             flight.arrival[0] = now
             flight.served = flight.arrival.copy() if self._fabric.servers else flight.arrival
+
+    def _place(self, flight: Flight, root: int) -> tuple[TopicTree, NDArray[np.int32], list[int]]:
+        """The tree that the flight takes from its root, and its brokers."""
+        tree = self._overlay.tree(flight.topic, int(self._fabric.node_of[root]))
+        placed = self._placed.get((flight.topic, root))
+        if placed is None or placed[0] is not tree:
+            brokers = self._fabric.broker_of[tree.nodes]
+            self._placed[flight.topic, root] = placed = tree, brokers, brokers.tolist()
+        return placed
 
     @abstractmethod
     def _become_due(self, flight: Flight) -> None:
@@ -182,6 +192,7 @@ class TopicRule(Rule):
     ) -> None:
         super().__init__(fabric, recorder, subscriptions, publications)
         self._due = DueByTopic(recorder, subscriptions)
+        self._shared, self._ways = subscriptions.shared, SharedWays(fabric, self._due)
         self._dues: dict[tuple[int, int], tuple[NDArray[np.int32], int, Due]] = {}  # by topic and root
         # whether trees may miss due brokers
         overlay = fabric.overlay
@@ -194,6 +205,29 @@ class TopicRule(Rule):
         topic, size = publications.topic.item(number), publications.size.item(number)
         published = publications.time.item(number)
         return [Flight(number, topic, broker, published, size, window, self._uplinks.of(topic, broker))]
+
+    def brokers_moved(self) -> None:
+        """Brokers stand on other nodes from now on."""
+        super().brokers_moved()
+        self._ways.brokers_moved()
+
+    def _work_of_root(self, flight: Flight, root: int, tree: TopicTree) -> tuple[int, int]:
+        """As for all trees; for each group that shares the topic one copy, as if its chosen member were here."""
+        if self._shared is None or flight.topic not in self._shared:
+            return super()._work_of_root(flight, root, tree)
+        way = self._ways.of(flight.topic, root, NOBODY_CHOSEN)
+        return self._copies_of_root(way.tree), int(way.due.on_tree[0]) + way.due.groups
+
+    def _place(self, flight: Flight, root: int) -> tuple[TopicTree, NDArray[np.int32], list[int]]:
+        """As for all trees; of one with shared subscriptions, the part that leads to those who get the publication."""
+        topic, shared = flight.topic, self._shared
+        if shared is None or topic not in shared:
+            return super()._place(flight, root)
+        tree, brokers, listed, due = self._ways.of(
+            topic, root, shared.choose(topic, flight.number, flight.publisher, flight.rooted)
+        )
+        self._dues[topic, root] = brokers, self._due.subscriptions.version.item(topic), due
+        return tree, brokers, listed
 
     def _become_due(self, flight: Flight) -> None:
         key, version = (flight.topic, flight.uplink[-1]), self._due.subscriptions.version.item(flight.topic)

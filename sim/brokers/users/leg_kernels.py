@@ -249,18 +249,9 @@ def _taken(state: Item, handed: Item) -> int:
     message = leg_message_at(state.messages, number)
     state.free = message.next
     state.frees -= 1
-    message.time, message.arrived, message.published, message.rooted = (
-        handed.served,
-        handed.arrived,
-        handed.published,
-        handed.rooted,
-    )
-    message.size, message.number, message.window, message.topic = (
-        handed.size,
-        handed.number,
-        handed.window,
-        handed.topic,
-    )
+    message.time, message.arrived, message.published = handed.served, handed.arrived, handed.published
+    message.rooted, message.size, message.number = handed.rooted, handed.size, handed.number
+    message.window, message.topic = handed.window, handed.topic
     message.kind, message.kept = handed.kind, handed.kept
     return int(number)
 
@@ -319,15 +310,17 @@ def deliver_all(states: Items, handed: Items, users: NDArray[np.int64]) -> int:
 
 
 @kernel
-def cut_off_all(states: Items, users: NDArray[np.int64], now: float) -> int:
-    """Cut users off, of whose messages all are sent that can be by then (s), from where it stopped; returns why it stops."""
+def catch_up_all(states: Items, users: NDArray[np.int64], now: float, cuts: bool) -> int:
+    """Send users all that can be sent by then (s), and cut them off if it `cuts`, from where it stopped; returns why it stops."""
     state = states[0]
     while state.place < users.size:
         leg = leg_at(state.legs, users[state.place])
         lacks = _catch_up(state, users[state.place], leg, now)
         if lacks != FINISHED:
             return int(lacks)
-        if state.survives:
+        if not cuts:
+            forget_acknowledged(state, leg, now)
+        elif state.survives:
             hold(state, leg, now)
         else:
             _cut_off(state, leg)

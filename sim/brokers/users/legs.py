@@ -20,7 +20,7 @@ from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users import leg_kernels as lk
 from sim.brokers.users import leg_record as lr
 from sim.brokers.users.retained import Retained
-from sim.workloads.format.workload import Absences, Workload
+from sim.workloads.format.workload import NO_SESSION, Absences, Workload
 
 _RECEIVED = 1 << 16  # deliveries that are noted at once
 _MESSAGES = 1 << 10  # the initial number of records
@@ -37,7 +37,7 @@ class Speed:
 
 @dataclass(frozen=True)
 class ClientSetting:
-    """The setting of legs: their `speed`, and that of the share of them which are `slow`.
+    """The setting of legs: their `speed`, and that of those which are `slow`: a random share of them, and the `slow_first` users.
 
     The buffer for a user is limited in messages and bytes, with `overflow` telling what happens beyond that. `until` is the end of
     a delivery's delay.
@@ -45,6 +45,7 @@ class ClientSetting:
 
     speed: Speed = Speed()
     slow_share: float = 0.0
+    slow_first: int = 0
     slow: Speed = Speed()
     jitter: float = 0.0
     buffer: int | None = None
@@ -56,7 +57,11 @@ class ClientSetting:
     @property
     def matters(self) -> bool:
         """Whether users are reached later than their brokers, or other delays count."""
-        return self.until != "served" or self.speed != Speed() or (self.slow_share > 0 and self.slow != Speed())
+        return (
+            self.until != "served"
+            or self.speed != Speed()
+            or ((self.slow_share > 0 or self.slow_first > 0) and self.slow != Speed())
+        )
 
 
 AT_ONCE = ClientSetting()
@@ -113,6 +118,7 @@ class Legs:
         for row, each in enumerate((setting.speed, setting.slow)):
             speeds[row] = (each.latency, math.inf if each.rate is None else each.rate, each.window or 0)
         lk.slow_ones(legs, keys[1], setting.slow_share)
+        legs["slow"][: setting.slow_first] = 1
         self._use("absences", _by_user(workload.absences, legs, recorder.horizon))
         self._use("legs", legs)
         self._use("speeds", speeds)
@@ -176,7 +182,23 @@ class Legs:
 
     def cut_off(self, users: Sequence[int], now: float) -> None:
         """The broker of these users has crashed: what waits for them is lost."""
-        self._run(partial(lk.cut_off_all, now=now), np.array(users, np.int64))
+        self._run(partial(lk.catch_up_all, now=now, cuts=True), np.array(users, np.int64))
+
+    def observe(self, users: NDArray[np.int64], now: float) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The messages that wait for each user now (s), are being sent or not acknowledged; and who is away.
+
+        Everything that brokers have served before has been passed on then. Where nobody is connected, who has a session is there.
+        """
+        self._deliveries.advance(now)
+        self._run(partial(lk.catch_up_all, now=now, cuts=False), users)
+        legs = self._arrays["legs"][users]
+        windowed = self._arrays["speeds"]["window"][legs["slow"]] > 0
+        offline = (legs["away"] == 1) | (legs["held"] == 1)
+        under_way = np.where(windowed, legs["unacknowledged"] + legs["caught"], legs["free"] > now)
+        away: NDArray[np.bool_] = (legs["cut_until"] > now) | offline
+        if away.all():
+            away = ~offline | ((legs["away"] == 1) & (legs["session"] == NO_SESSION))
+        return legs["waiting"].astype(np.int64) + np.where(offline, 0, under_way), away
 
     def _back(self, user: int, now: float) -> None:
         """A user whose session has outlived the crash of its broker is connected again."""

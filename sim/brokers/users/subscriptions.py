@@ -12,6 +12,7 @@ from sim.base.arrays import Integers, frozen
 from sim.brokers.statistics.records import Offloaded
 from sim.brokers.users.ahead_kernels import enact_ahead, enact_events
 from sim.brokers.users.change_kernels import count_all, join_all
+from sim.brokers.users.sharing import SharedSubscriptions
 from sim.brokers.users.state import UserState
 from sim.policies.views import BrokerStates
 
@@ -20,9 +21,9 @@ class Subscriptions:
     """Users of each broker that want each topic, with loads and their sum of squares kept up to date.
 
     `transition(topic, broker, +1 | -1)` is called when a broker begins or ceases to want a topic, after the counts have changed.
-    `served` is what the broker network is to deliver: all that is wanted, unless some is offloaded (SplitSubscriptions). Quiet
-    changes, which make no difference to brokers, may be known ahead; code that needs subscriptions as of a time then calls
-    `catch_up`, and the first remaining change is at `next_change` (s).
+    `shared` are those that groups share, if any. `served` is what the broker network is to deliver: all that is wanted, unless some
+    is offloaded (SplitSubscriptions). Quiet changes, which make no difference to brokers, may be known ahead; code that needs
+    subscriptions as of a time then calls `catch_up`, and the first remaining change is at `next_change` (s).
     """
 
     def __init__(self, topics: int, brokers: int, transition: Callable[[int, int, int], None]) -> None:
@@ -41,6 +42,7 @@ class Subscriptions:
             self.state.use(**{name: getattr(self, name)})
         self._transition = transition
         self.next_change = math.inf
+        self.shared: SharedSubscriptions | None = None
         self.caught_up: Callable[[int, int], None] | None = None  # called with the rows of enacted events
 
     @property

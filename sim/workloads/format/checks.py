@@ -58,6 +58,14 @@ class Checks:
             lambda row: f"{column} is {values[row]}, expected {row}",
         )
 
+    def rising(self, first: str, major: Integers, second: str, minor: Integers) -> None:
+        """Pairs of ids rise."""
+        pairs = major.astype(np.int64) << 32 | minor
+        self.reject(
+            np.diff(pairs, prepend=-1) <= 0,
+            lambda row: f"{first} {major[row]} and {second} {minor[row]} are not above those of the previous row",
+        )
+
     def equal(self, column: str, values: Integers, expected: Integers) -> None:
         """Each value is the expected one."""
         self.reject(values != expected, lambda row: f"{column} is {values[row]}, expected {expected[row]}")

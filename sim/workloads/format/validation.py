@@ -57,10 +57,18 @@ def validate_workload(workload: Workload, folder: Path, tables: Collection[str] 
             checks.positions(table.latitude, table.longitude, required=True)
         elif name in ("sessions", "absences"):
             checks.within("end", table.end, table.start, horizon)
+        elif name == "shares":
+            checks.rising("topic", table.topic, "user", table.user)
+            checks.between("group", table.group, 0, 2**31 - 1)
         if name == "absences":
             checks.apart(table.user, table.start, table.end)
 
     if workload.content is not None:
+        checks = Checks(f"{folder / 'shares.parquet'}")
+        checks.reject(
+            np.ones(len(workload.shares), np.bool_),
+            lambda _: "subscriptions to content are not shared (expected no rows)",
+        )
         checks = Checks(f"{folder / 'subscription_events.parquet'}")
         checks.reject(
             np.ones(len(events), np.bool_), lambda _: "subscriptions to content do not change (expected no rows)"

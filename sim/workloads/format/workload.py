@@ -207,6 +207,18 @@ class Deliveries(ColumnTable):
     subscriber: NDArray[np.int32]
 
 
+@dataclass(frozen=True)
+class Shares(ColumnTable):
+    """Which subscriptions are shared, sorted by topic, then by user: a user subscribes to such a topic only as one of a group.
+
+    Of those of a group who subscribe, one gets each publication (`sim.policies.sharing`).
+    """
+
+    topic: NDArray[np.int32]
+    user: NDArray[np.int32]
+    group: NDArray[np.int32]
+
+
 EVENT_TABLES: dict[str, type[ColumnTable]] = {
     "subscription_events": SubscriptionEvents,
     "publications": Publications,
@@ -215,9 +227,10 @@ EVENT_TABLES: dict[str, type[ColumnTable]] = {
     "deliveries": Deliveries,
     "absences": Absences,
     "retained_requests": RetainedRequests,
+    "shares": Shares,
 }
-"""The tables of a workload's events, in the order in which they are written and checked."""
-OPTIONAL_TABLES = ("movements", "sessions", "deliveries", "absences", "retained_requests")
+"""The tables of a workload's events and of what is shared, in the order in which they are written and checked."""
+OPTIONAL_TABLES = ("movements", "sessions", "deliveries", "absences", "retained_requests", "shares")
 """Tables that are left out where they are empty."""
 OPTIONAL_COLUMNS: dict[str, dict[str, int]] = {"publications": {"retain": 0, "qos": -1}}
 """Columns of tables that are left out where they have these values everywhere."""
@@ -245,6 +258,7 @@ class Workload:
     deliveries: Deliveries = field(default_factory=Deliveries.none)
     absences: Absences = field(default_factory=Absences.none)
     retained_requests: RetainedRequests = field(default_factory=RetainedRequests.none)
+    shares: Shares = field(default_factory=Shares.none)
     content: Content | None = None
     period: float = DAY
     origin: str = "1970-01-01T00:00:00Z"

@@ -13,7 +13,7 @@ from sim.content.conjunctions import Conjunctions
 from sim.content.predicates import Content
 from sim.files.parquet import strings
 from sim.workloads.content.routing import route
-from sim.workloads.format.workload import Deliveries, Interests, Users, Workload
+from sim.workloads.format.workload import Deliveries, Interests, Shares, Users, Workload
 
 
 def resample(workload: Workload, generator: np.random.Generator) -> Workload:
@@ -51,12 +51,23 @@ def resample(workload: Workload, generator: np.random.Generator) -> Workload:
         deliveries=Deliveries.none(),
         absences=replace(workload.absences.rows(absence), user=absent_user),
         retained_requests=replace(workload.retained_requests.rows(request), user=asking_user),
+        shares=_shares_of(workload.shares, picked),
     )
     if workload.content is None:
         return drawn
     content = Content(_subscriptions_of(workload.content.conjunctions, picked), workload.content.values[publication])
     topics, interests = route(content, users, workload.horizon, workload.period)
     return replace(drawn, content=content, topics=topics, interests=interests)
+
+
+def _shares_of(shares: Shares, picked: NDArray[np.int64]) -> Shares:
+    """What the picked users share."""
+    order = np.argsort(shares.user, kind="stable")
+    within, indptr = _segments(np.searchsorted(shares.user[order], np.arange(picked.max(initial=-1) + 2)), picked)
+    user = np.repeat(np.arange(len(picked), dtype=np.int32), np.diff(indptr))
+    found = shares.rows(order[within])
+    by_topic = np.lexsort((user, found.topic))
+    return replace(found.rows(by_topic), user=user[by_topic])
 
 
 def _subscriptions_of(wanted: Conjunctions, picked: NDArray[np.int64]) -> Conjunctions:

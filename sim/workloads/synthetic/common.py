@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sim.base.units import SECONDS
-from sim.workloads.format.workload import Publications
+from sim.workloads.format.workload import Publications, Shares
 
 MOST_EVENTS = 1e9
 """The most events of a synthetic workload; that many fill the memory of most machines."""
@@ -28,3 +28,10 @@ def poisson_publications(
         generator.integers(0, users, count, dtype=np.int32),
         np.full(count, size, np.int32),
     )
+
+
+def everybody_shares(users: int, topics: int, size: int) -> Shares:
+    """All subscriptions to all topics as shared ones: users 0, 1, … are in groups of a `size`, each with a number for each topic."""
+    groups = -(-users // size)
+    topic, user = np.divmod(np.arange(topics * users), users)
+    return Shares(topic.astype(np.int32), user.astype(np.int32), (topic * groups + user // size).astype(np.int32))

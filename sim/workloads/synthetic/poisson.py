@@ -12,9 +12,9 @@ from sim import plugins
 from sim.base.randomness import Streams
 from sim.base.units import SECONDS, PositiveDuration, unit
 from sim.files.parquet import numbers
-from sim.workloads.format.workload import DAY, Interests, SubscriptionEvents, Topics, Users, Workload
+from sim.workloads.format.workload import DAY, Interests, Shares, SubscriptionEvents, Topics, Users, Workload
 from sim.workloads.models.sampling import draw_distinct
-from sim.workloads.synthetic.common import check_events, poisson_publications
+from sim.workloads.synthetic.common import check_events, everybody_shares, poisson_publications
 from sim.workloads.synthetic.poisson_kernels import differences, draw_weighted, replacements
 
 
@@ -46,6 +46,8 @@ class PoissonWorkload:
         """Length."""
         size: int = Field(100, ge=0, lt=2**31, json_schema_extra=unit("bytes"))
         """Size of a publication."""
+        group_size: int | None = Field(None, ge=1, exclude_if=lambda size: size is None)
+        """How many users share their subscriptions, those with the lowest numbers first: one of each group gets a publication."""
 
         @model_validator(mode="after")
         def _topics_suffice(self) -> PoissonWorkload.Parameters:
@@ -93,6 +95,7 @@ class PoissonWorkload:
             publications=poisson_publications(
                 p.topics, p.users, p.publication_rate, p.horizon, p.size, streams.generator("workload.publications")
             ),
+            shares=Shares.none() if p.group_size is None else everybody_shares(p.users, p.topics, p.group_size),
             generator={"name": "poisson", **p.model_dump(mode="json"), "replication": streams.replication},
             seed=streams.seed,
         )

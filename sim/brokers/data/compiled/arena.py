@@ -15,9 +15,11 @@ from sim.brokers.data.compiled.state import LINKED, NONE, UPLINKED
 from sim.brokers.data.detours import Branch
 from sim.brokers.data.due import Due, DueByTopic
 from sim.brokers.data.routes import Uplinks
+from sim.brokers.data.shared_ways import MOST_WAYS, SharedWays
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.statistics.receipts import Audience
 from sim.brokers.statistics.recorder import Recorder
+from sim.brokers.users.sharing import NOBODY_CHOSEN, Chosen
 from sim.overlay.geometry import TopicTree
 from sim.overlay.pair_times import TimesRecord, time_between
 
@@ -60,6 +62,7 @@ class Current(NamedTuple):
     """The inputs of a version."""
 
     tree: TopicTree
+    whole: TopicTree  # the same, or the one of which it is a part, where subscriptions are shared
     brokers: NDArray[np.int32]  # by position
     subscriptions: int  # version of the topic's
     moves: int  # counts of brokers reached so far
@@ -101,6 +104,8 @@ class Arena:
         self._free_versions: list[int] = []
         self._moves = 0  # of brokers
         self._slots: dict[tuple[int, int], int] = {}  # by topic and root
+        self._ways = SharedWays(fabric, due)
+        self._choices: dict[int, dict[Chosen, int]] = {}  # by version of a slot: the versions for what was chosen
         self._latest: dict[int, dict[int, int]] = {}  # by slot, for the last two periods: its latest version
         self._brokers, self._starts = len(fabric.node_of), Starts(self._climb)
         self._shared: dict[tuple[int, int, int], int] = {}  # by slot, next position and broker: a position of uplinks
@@ -167,21 +172,47 @@ class Arena:
         latest, subscriptions = self._latest.setdefault(slot, {}), due.subscriptions.version.item(topic)
         version = latest.get(period, NONE)
         if version == NONE or not self._holds(version, tree, subscriptions):
-            brokers = fabric.broker_of[tree.nodes]
-            leaving = due.leaving_root(topic, brokers)
-            known = Current(tree, brokers, subscriptions, self._moves, leaving, slot, period)
+            known, short = self._current(slot, period, NOBODY_CHOSEN), due.short_of_root(topic)
             if version != NONE:
-                self.retired.append(version)
+                self._retire(version)
             version = latest[period] = self._version(known)
             if len(latest) > 2:
-                self.retired.append(latest.pop(min(other for other in latest if other != period)))
-            entry["brokers"] = due.subscriptions.brokers_wanting.item(topic)
-            entry["users"] = due.subscriptions.users_wanting.item(topic)
+                self._retire(latest.pop(min(other for other in latest if other != period)))
+            entry["brokers"], entry["users"] = short.brokers, short.users
         entry["version"], entry["checked"] = version, epoch
+
+    def _current(self, slot: int, period: int, chosen: Chosen) -> Current:
+        fabric, due, (topic, root) = self._fabric, self._due, self.slots[slot][["topic", "root"]].item()
+        tree = fabric.overlay.tree(topic, int(fabric.node_of[root]))
+        subscriptions = due.subscriptions.version.item(topic)
+        if due.shared is not None and topic in due.shared:
+            part, brokers, _, leaving = self._ways.of(topic, root, chosen)
+            return Current(part, tree, brokers, subscriptions, self._moves, leaving, slot, period)
+        brokers = fabric.broker_of[tree.nodes]
+        return Current(tree, tree, brokers, subscriptions, self._moves, due.leaving_root(topic, brokers), slot, period)
+
+    def shares(self, slot: int) -> bool:
+        """Whether members of groups are to be chosen for what leaves the root of an up-to-date slot."""
+        return bool(self.versions[self.slots[slot]["version"]]["groups"])
+
+    def choose(self, slot: int, number: int, origin: int, now: float) -> int:
+        """The version for a publication that came to a broker and leaves its root now (s), with the members chosen for it."""
+        (topic, base), shared = self.slots[slot][["topic", "version"]].item(), self._due.shared
+        assert shared is not None
+        chosen, known = shared.choose(topic, number, origin, now), self._choices.setdefault(base, {})
+        if len(known) == MOST_WAYS and chosen not in known:
+            self.retired += known.values()
+            known.clear()
+        if chosen not in known:
+            known[chosen] = self._version(self._current(slot, self.current[base].period, chosen))
+        return known[chosen]
+
+    def _retire(self, version: int) -> None:
+        self.retired += [version, *self._choices.pop(version, {}).values()]
 
     def _holds(self, version: int, tree: TopicTree, subscriptions: int) -> bool:
         known = self.current[version]
-        return known.tree is tree and known.moves == self._moves and known.subscriptions == subscriptions
+        return known.whole is tree and known.moves == self._moves and known.subscriptions == subscriptions
 
     def _version(self, known: Current) -> int:
         tree, brokers, due, size = known.tree, known.brokers, known.due, len(known.tree)
@@ -211,8 +242,8 @@ class Arena:
             due.users,
             *joining,
             due.absent,
-            0,
-            0,
+            due.groups,
+            *(0, 0),
         )
         return number
 
@@ -294,6 +325,7 @@ class Arena:
         self._uplinks.brokers_moved()
         self._starts.clear()
         self._moves += 1
+        self._ways.brokers_moved()
 
     def trees_change(self) -> None:
         """Trees, subscriptions, or links that follow interests are about to change."""

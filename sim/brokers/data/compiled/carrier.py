@@ -48,6 +48,8 @@ class CompiledCarrier:
         self._reports = TopicReports(recorder, self._due, publications, self._arena, memory)
         self._state, self._arrays = memory.state, memory.arrays
         memory.use_arena(self._arena)
+        self._shared = subscriptions.shared
+        self._state["shared"] = self._shared is not None
         recorder.traffic.in_use = memory.windows_in_use
         self._retired, self._period = _RETIRED, 0
 
@@ -175,6 +177,9 @@ class CompiledCarrier:
         state = self._state
         if code == st.CHECK:
             self._refresh(int(state["stopped_at"]), int(state["stopped_period"]))
+        elif code == st.CHOOSE:
+            slot, number, origin = (int(state[f"stopped_{name}"]) for name in ("at", "number", "origin"))
+            self._choose(slot, number, origin, float(state["stopped_time"]))
         elif code == st.GROW:
             self._memory.grow()
         elif code == st.EMPTY_DELAYS:
@@ -201,6 +206,13 @@ class CompiledCarrier:
         self._arena.refresh(slot, period, int(self._state["epoch"]))
         if len(self._arena.retired) > self._retired:
             self._reclaim()
+        self._memory.use_arena(self._arena)
+
+    def _choose(self, slot: int, number: int, origin: int, now: float) -> None:
+        """Choose the members of groups who get the publication that leaves its root now (s), which is the next one to do so."""
+        if self._shared is not None and self._shared.observe is not None:
+            self.act_on_notes()
+        self._state["chosen"] = self._arena.choose(slot, number, origin, now)
         self._memory.use_arena(self._arena)
 
     def _reclaim(self) -> None:

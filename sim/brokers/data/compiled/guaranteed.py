@@ -26,7 +26,7 @@ from sim.brokers.data.compiled.kept import (
     take_copy,
 )
 from sim.brokers.data.compiled.lines import come_in
-from sim.brokers.data.compiled.loop import has_to_drop, lacks_rows, next_time, stale
+from sim.brokers.data.compiled.loop import has_to_drop, lacks_rows, leaves_at_once, next_time, stale, undecided
 from sim.brokers.data.compiled.outages import stops
 from sim.brokers.data.compiled.records import (
     carried_at,
@@ -44,6 +44,7 @@ from sim.brokers.data.compiled.servers import drop_oldest, integrate, oldest, re
 from sim.brokers.data.compiled.state import (
     ANSWER,
     CHECK,
+    CHOOSE,
     COMING,
     CONTROL_SERVED,
     CRASHED,
@@ -79,6 +80,15 @@ def _stale(state: Item, kept: Item) -> bool:
         return False
     flight = flight_at(state.flights, kept.flight)
     return stale(state, flight.slot, flight.period)
+
+
+@inlined
+def _undecided(state: Item, kept: Item, time: float) -> bool:
+    """Whether members of groups have to be chosen, as the first copy of a flight is handled by its root now."""
+    if kept.kind != UP or kept.handled or position_at(state.positions, kept.position).first != NONE:
+        return False
+    flight = flight_at(state.flights, kept.flight)
+    return undecided(state, flight.slot, flight.number, flight.origin, time)
 
 
 @inlined
@@ -193,6 +203,9 @@ def _step(state: Item) -> int:
                 return DONE if _make_room(state, kept.broker, time) else CHECK
             if _stale(state, kept):  # only now: what makes room may be of another period
                 return CHECK
+            leaves = kind == SERVED + UP or (comes and not state.takes_time)
+            if state.shared and leaves and _undecided(state, kept, time):
+                return CHOOSE
             if kind == TIMER and _goes_round(state, kept, time) and not _is_down(state, kept.sender):
                 state.stopped_at = carried_at(state.carries, number).kept
                 return DETOUR
@@ -272,6 +285,10 @@ def process_guaranteed(states: Items, until: float, at_once: bool, idle: bool, r
                 if lacks_rows(state, pending.window):
                     state.stopped_at = pending.window
                     return OPEN_WINDOW
+                enters = state.shared and not (pending.lost or _is_down(state, broker))
+                at_root = enters and leaves_at_once(state, pending.uplink)
+                if at_root and undecided(state, pending.slot, pending.number, broker, pending.time):
+                    return CHOOSE
                 _depart(state)
                 continue
         if time > until or (time == until and not at_once) or time == np.inf:

@@ -111,7 +111,11 @@ class CompiledGuaranteedCarrier(CompiledCarrier):
         self._memory.use_arena(self._arena)
         flight = self._arrays["flights"][self._arrays["kept"]["flight"][kept]]
         if flight["version"] == st.NONE and start >= 0:  # it may leave the root
-            self._refresh(int(self._arena.positions["children"][start]), int(flight["period"]))
+            slot = int(self._arena.positions["children"][start])
+            self._refresh(slot, int(flight["period"]))
+            if self._arena.positions["first"][start] == st.NONE and self._arena.shares(slot):
+                time = float(self._arrays["heap"]["time"][0]) if now is None else now
+                self._choose(slot, int(flight["number"]), int(flight["origin"]), time)
         route = kept, start, waits, now is None, 0.0 if now is None else now
         while (code := take_route(self._memory.states, *route)) != st.DONE:
             self._act(code)

@@ -29,6 +29,7 @@ from sim.brokers.data.compiled.records import (
 from sim.brokers.data.compiled.servers import accept, gets_room, lacks_room, oldest, served
 from sim.brokers.data.compiled.state import (
     CHECK,
+    CHOOSE,
     COMING,
     CONTROL_SERVED,
     DONE,
@@ -65,6 +66,21 @@ def stale(state: Item, number: int, period: int) -> bool:
 
 
 @inlined
+def undecided(state: Item, slot: int, number: int, origin: int, time: float) -> bool:
+    """Whether members of groups have to be chosen for a publication that leaves its root now, which stops the loop for it."""
+    if state.chosen != NONE or version_at(state.versions, slot_at(state.slots, slot).version).groups == 0:
+        return False
+    state.stopped_at, state.stopped_number, state.stopped_origin, state.stopped_time = slot, number, origin, time
+    return True
+
+
+@inlined
+def leaves_at_once(state: Item, uplink: int) -> bool:
+    """Whether a publication that comes to the broker at the start of an uplink leaves its root at that moment."""
+    return bool(not state.takes_time and position_at(state.positions, uplink).first == NONE)
+
+
+@inlined
 def _asks(state: Item, position: int, size: int, at_broker: bool) -> bool:
     """Whether a publication at this position of an uplink needs an up-to-date slot: it leaves its root, or may be lost."""
     if state.outage:
@@ -97,6 +113,12 @@ def _make_room(state: Item, broker: int, now: float) -> bool:
 
 
 @inlined
+def _comes(state: Item, number: int, position: int) -> bool:
+    """Whether no outage stops a message that arrives at the broker at a position."""
+    return bool(stops(state, number, position_at(state.positions, position).broker) == ON_ITS_WAY)
+
+
+@inlined
 def _step(state: Item) -> int:
     """Process the message on top of the heap, or return why that is not possible."""
     message = message_at(state.messages, entry_at(state.heap, 0).message)
@@ -115,6 +137,11 @@ def _step(state: Item) -> int:
         flight = flight_at(state.flights, message.flight)
         if _asks(state, position, flight.size, kind != UP) and stale(state, flight.slot, flight.period):
             return CHECK
+        number = entry_at(state.heap, 0).message
+        at_root = state.shared and position_at(state.positions, position).first == NONE
+        leaves = at_root and (kind != UP or (not state.takes_time and _comes(state, number, position)))
+        if leaves and undecided(state, flight.slot, flight.number, flight.origin, entry_at(state.heap, 0).time):
+            return CHOOSE
     state.now = entry_at(state.heap, 0).time
     number = pop(state)
     if kind >= COMING:
@@ -211,6 +238,9 @@ def process(states: Items, until: float, at_once: bool, idle: bool, rooted: bool
                 asks = pending.lost or _asks(state, pending.uplink, pending.size, False)
                 if asks and stale(state, pending.slot, pending.period):
                     return CHECK
+                at_root = state.shared and not pending.lost and leaves_at_once(state, pending.uplink)
+                if at_root and undecided(state, pending.slot, pending.number, broker, pending.time):
+                    return CHOOSE
                 depart(state)
                 continue
         if time > until or (time == until and not at_once) or time == np.inf:

@@ -108,7 +108,7 @@ class Memory:
             state["trace_key"], state["traced_share"] = recorder.trace.key, recorder.trace.share
         if recorder.deliveries is not None:
             state["hands_over"], state["handed_room"] = True, _DELIVERIES
-        state["notes_room"], state["delay_slots"] = _NOTES, len(recorder.statistics.delays)
+        state["chosen"], state["notes_room"], state["delay_slots"] = st.NONE, _NOTES, len(recorder.statistics.delays)
 
     def _set_limits(self, transmission: Transmission) -> None:
         state, setting = self.state, transmission.setting

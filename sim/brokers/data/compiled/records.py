@@ -98,6 +98,7 @@ VERSION = np.dtype(
         ("brokers_joining", "i8"),  # of these, not on the tree
         ("users_joining", "i8"),
         ("users_absent", "i8"),  # of all users, those that are connected to no broker
+        ("groups", "i8"),  # of whom one member each is to be chosen
         ("flights", "i8"),  # that have become due, those short of the root among them
         ("carried", "i8"),  # flights that use it now
     ],

@@ -101,6 +101,10 @@ _INTEGERS = (
     "most_cells",  # that a publication needs
     "stopped_at",  # what it is about: a slot, a window, a control message, or what is kept
     "stopped_period",
+    "stopped_number",  # the publication that leaves its root, and the broker that it came to
+    "stopped_origin",
+    "shared",  # whether groups share subscriptions
+    "chosen",  # the version for the publication that leaves its root next, NONE if that is its slot's
     # the calendar
     "in_heap",
     "bucket",  # that is being emptied, counted from time 0
@@ -154,6 +158,7 @@ _INTEGERS = (
 _REALS = (
     *(
         "now",
+        "stopped_time",
         "per_second",
         "jitter",
         "warm_up",
@@ -226,7 +231,18 @@ STATE = np.dtype(
 
 
 # Why the loop returned
-DONE, CHECK, GROW, EMPTY_DELAYS, EMPTY_NOTES, EMPTY_HOPS, OPEN_WINDOW, LOOK, CONTROL_SERVED, IDLE, ROOTED_ALL = range(
-    11
-)
-DETOUR = 11  # something that is kept has to take another route
+(
+    DONE,
+    CHECK,
+    CHOOSE,
+    GROW,
+    EMPTY_DELAYS,
+    EMPTY_NOTES,
+    EMPTY_HOPS,
+    OPEN_WINDOW,
+    LOOK,
+    CONTROL_SERVED,
+    IDLE,
+    ROOTED_ALL,
+    DETOUR,  # something that is kept has to take another route
+) = range(13)

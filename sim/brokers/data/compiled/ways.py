@@ -139,7 +139,7 @@ def uplink_effort(state: Item, flight: Item, place: Item) -> tuple[int, int, int
         if version.size:
             root = position_at(state.positions, version.first)
             users = count_concerned(state, flight, root.broker) if state.content else int(root.users)
-            return increments, int(root.children), users, size
+            return increments, int(root.children), users + int(version.groups), size
     return increments, 0, 0, size
 
 
@@ -220,6 +220,8 @@ def climb(state: Item, number: int) -> None:
 def become_due(state: Item, flight: Item) -> None:
     """The flight leaves its root and becomes due, along the tree of its slot's version."""
     flight.version, flight.rooted = slot_at(state.slots, flight.slot).version, state.now
+    if state.chosen != NONE:
+        flight.version, state.chosen = state.chosen, NONE
     version, window = version_at(state.versions, flight.version), window_at(state.windows, flight.window)
     window.rooted += 1
     window.uplink_hops += flight.hops
