@@ -95,7 +95,8 @@ class Reader:
         """Has this process find what was installed, as one would that starts now, and then forget it."""
         before = set(sys.modules)
         try:
-            with patch.object(sys, "path", [str(self.plugins), *sys.path]):
+            registered = patch.dict(plugins._registered)
+            with patch.object(sys, "path", [str(self.plugins), *sys.path]), registered:
                 look_anew()
                 yield
         finally:

@@ -211,9 +211,9 @@ def test_users_of_a_broker_that_dies_are_without_one_until_they_notice(tmp_path:
     assert elsewhere["user_unavailability"] == pytest.approx(elsewhere["reconnections"] / 1200 * 30 / 3600)
     assert wait["user_unavailability"] >= wait["reconnections"] / 1200 * 600 / 3600
     assert elsewhere["broker_availability"] == pytest.approx(1 - 1 / 12 / 6)
-    assert failing(results).to_numpy().tolist() == [[1200.0, 1800.0, "crash", "3"]]
+    assert failing(results).to_numpy().tolist() == [[1200.0, 1800.0, "crash", "3", 1.0]]
     charts = metrics_over_time(results, ["delivery_ratio"])
-    assert [chart.caption for chart in charts] == ["Red areas: something has failed."]
+    assert [chart.caption for chart in charts] == ["Red areas: something has failed, the fainter the fewer the runs."]
 
 
 # -- bad-networks

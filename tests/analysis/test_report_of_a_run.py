@@ -53,7 +53,8 @@ def test_what_a_chart_draws_of_all_windows_together_is_the_scalar_of_the_run(mov
     scalar = moving.runs[metric.name].iloc[0]
     drawn = over_time(moving, [metric.name], points=1).query("not warm_up")
     hours = (12 - 2.5) if metric.windows == "sum" else 1.0  # sums are drawn per hour
-    assert drawn["mean"].tolist() == pytest.approx([scalar / hours])
+    happened = metric.name not in {"session_delay", "catch_up_time", "retained_delay"}  # nobody is offline here
+    assert drawn["mean"].tolist() == pytest.approx([scalar / hours] if happened else [])
 
 
 def test_windows_have_no_metric_of_which_nobody_knows_how_it_adds_up(moving: Results) -> None:

@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import rich.console
 from reader import ROOT
 
 import sim
+from sim import plugins
 from sim.api.progress import display
 
 PUBLIC = {name: getattr(sim, name) for name in sim.__all__}
@@ -67,8 +69,10 @@ def test_the_examples_of_docstrings_run(name: str, folder: Path, monkeypatch: py
     assert inspect.getdoc(found)
     assert examples or name in WITHOUT_EXAMPLES or "." in name or inspect.isclass(found)
     report = io.StringIO()
-    for test in tests:
-        doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=report.write)
+    with patch.dict(plugins._registered):
+        for test in tests:
+            doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=report.write)
+    plugins.load.cache_clear()
     assert report.getvalue() == ""
 
 

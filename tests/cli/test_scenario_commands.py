@@ -102,7 +102,8 @@ def test_help(brokersim: Brokersim) -> None:
     listed = [line.split()[0] for line in out.partition("Commands:\n")[2].splitlines() if line.startswith("  ")]
     assert listed == [
         "demo", "new", "explain", "generate", "describe", "plan", "run", "report", "compare", "best", "export", "prune", "tune",
-        "capacity", "reproduce", "validate", "schema", "policies", "doctor", "scenarios", "prepare", "solve",
+        "capacity", "calibrate", "validate-against", "reproduce", "validate", "schema", "policies", "doctor", "scenarios",
+        "prepare", "solve",
     ]  # fmt: skip
 
 

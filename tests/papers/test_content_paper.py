@@ -85,7 +85,7 @@ def test_a_browser_draws_all_figures(made: tuple[Reproduction, Path], tmp_path: 
 
 def test_one_figure_alone(tmp_path: Path) -> None:
     made = reproduce(ReproductionRequest("content", 0.1, figure="7.2"), tmp_path)
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["7.2.html", "figures"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["7.2.html", "figures", "tables"]
     assert [claim.statement[:14] for claim in made.paper.claims] == ["β(2) of 22 sub", "β(2) of 21 sub"]
 
 
