@@ -74,7 +74,7 @@ def test_same_seed_same_bytes_other_replication_others(brokersim: Brokersim, tmp
             ("poisson", "--out", "w", "--set", "user=5", "--set", "change_rate=-1"),
             "--set change_rate: expected a value greater than or equal to 0 (got -1)\n"
             "--set user: unknown key, did you mean 'users'? (allowed: users, topics, topics_per_user, pattern, "
-            "exponent, mode_size, change_rate, change, publication_rate, horizon, size) (got 5)",
+            "exponent, mode_size, change_rate, change, publication_rate, horizon, size, group_size) (got 5)",
         ),
         (
             ("poisson", "--out", "w", "--set", "publication_rate=nan"),
