@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticCustomError
@@ -83,10 +83,14 @@ def _problems(error: ValidationError, model: type[BaseModel], more: Sequence[str
 
 
 def _fields(model: type[BaseModel], keys: Keys) -> list[str]:
-    """The fields of the nested model at the path `keys` in `model`."""
+    """The fields of the nested model at the path `keys` in `model`, which may lead through optional tables and lists of tables."""
     for key in keys:
-        inner = model.model_fields[str(key)].annotation if key in model.model_fields else None
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+        if isinstance(key, int):  # the place in a list, whose type has been resolved by the key before
+            continue
+        annotation = model.model_fields[key].annotation if key in model.model_fields else None
+        kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
+        inner = next((kind for kind in kinds if issubclass(kind, BaseModel)), None)
+        if inner is None:
             return []
         model = inner
     return [field.alias or name for name, field in model.model_fields.items()]

@@ -38,6 +38,7 @@ def parse_service_times(text: str) -> _Measured:
     return seconds, counts
 
 
+_PRESET_COSTS = (*COSTS, "wake_up_half")
 PRESET_ENDING = ".toml"
 """The ending of files of costs; other presets are names."""
 
@@ -49,11 +50,11 @@ def parse_preset(text: str) -> dict[str, float]:
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"not valid TOML: {error}") from None
     if not isinstance(costs, dict) or not costs:
-        raise ValueError(f"no table [costs] (allowed in it: {', '.join(COSTS)})")
+        raise ValueError(f"no table [costs] (allowed in it: {', '.join(_PRESET_COSTS)})")
     found = {}
     for key, value in costs.items():
-        if key not in (*COSTS, "wake_up_half"):
-            raise ValueError(f"costs: {unknown('cost', key, (*COSTS, 'wake_up_half'))}")
+        if key not in _PRESET_COSTS:
+            raise ValueError(f"costs: {unknown('cost', key, _PRESET_COSTS)}")
         try:
             found[key] = parse_duration(value)
         except ValueError as error:

@@ -1,7 +1,6 @@
 # How many messages per second a broker with measured costs can take within a delay.
 cat > hub.toml <<'TOML'
 title = "One broker"
-horizon = "2s"
 replications = 2
 
 [workload]
@@ -10,6 +9,7 @@ users = 500
 topics = 50
 change_rate = 0
 publication_rate = 3600
+horizon = "2s"
 
 [network]
 brokers = 1

@@ -156,6 +156,11 @@ def test_a_will_and_what_is_retained() -> None:
         ),
         ({"retained": ["t7"]}, "network.sessions.retained: unknown topic 't7'"),
         ({"retained": [True]}, "expected a topic, by number or name"),
+        (
+            {"offline": [{"at": 1, "for": 1}, {"at": 1, "for": 1, "shaer": 1}]},
+            "offline[1].shaer: unknown key, did you mean 'share'? (allowed: at, for, share, spread) (got 1)",
+        ),
+        ({"will": {"topc": 1}}, "will.topc: unknown key, did you mean 'topic'? (allowed: topic, size, delay, retain)"),
     ],
 )
 def test_mistakes(sessions: dict[str, Any], message: str) -> None:
