@@ -102,11 +102,9 @@ def effects(series: pd.DataFrame, faults: pd.DataFrame) -> pd.DataFrame:
     found = faults.reset_index(drop=True).assign(
         recovered=[recovered for recovered, _ in rows], lowest=[lowest for _, lowest in rows]
     )
-    lost = (
-        series[[*(f"lost_{cause}" for cause in CAUSES), *DUPLICATES]]
-        .assign(control=control_messages(series))
-        .reset_index(drop=True)
-    )
+    # what older runs did not know of, they did not count
+    counted = series.reindex(columns=[*(f"lost_{cause}" for cause in CAUSES), *DUPLICATES], fill_value=0)
+    lost = counted.assign(control=control_messages(series)).reset_index(drop=True)
     by_fault = lost.groupby(owner)
     sums = by_fault.sum().reindex(found.index, fill_value=0)
     return pd.concat([found, sums.drop(columns="control")], axis=1).assign(

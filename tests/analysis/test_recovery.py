@@ -64,6 +64,13 @@ def test_deliveries_recover_after_they_have_fallen_not_before() -> None:
     assert found["recovered"].tolist() == [25.0]
 
 
+def test_what_an_older_run_did_not_know_of_it_did_not_count() -> None:
+    before = series([0, 100, 100, 60, 60, 100, 100])
+    older = before.drop(columns=["lost_session_expired", "duplicate_deliveries", "membership_messages"])
+    crash = faults((25.0, 50.0, "crash", "2"))
+    pd.testing.assert_frame_equal(effects(older, crash), effects(before, crash))
+
+
 def test_a_fault_without_effect_is_recovered_from_at_once() -> None:
     found = effects(series([100, 100, 100, 99, 100]), faults((20.0, 30.0, "drain", "1"), (40.0, 45.0, "slow", "1")))
     assert found["recovered"].tolist() == [0.0, 0.0]
