@@ -16,7 +16,7 @@ from sim.experiments.statistics import mean_interval
 from sim.metrics import METRICS
 
 _FEW = 3
-"""Fewer replications have no course to show."""
+"""The fewest replications whose convergence is shown."""
 
 
 def convergence(results: Results, metrics: Sequence[str]) -> list[Figure]:

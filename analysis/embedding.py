@@ -1,4 +1,4 @@
-"""How a chart stands in a page: its data in columns, which variants it hides, and what it exports."""
+"""How a chart is embedded in a page: its data in columns, which variants it hides, and what it exports."""
 
 from __future__ import annotations
 

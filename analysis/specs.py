@@ -71,7 +71,7 @@ def _cycled(values: Sequence[RawValue], names: Sequence[str]) -> list[RawValue]:
 
 
 def _greyed(value: RawValue) -> RawValue:
-    """The same with every colour as the grey that is as bright."""
+    """The same specification, with each colour replaced by the grey of its brightness."""
     if isinstance(value, dict):
         return {key: item if key == "datasets" else _greyed(item) for key, item in value.items()}
     if isinstance(value, list):

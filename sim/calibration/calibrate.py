@@ -30,7 +30,7 @@ FEWEST = 20
 VERSION_WITHIN = 0.5
 """How long a broker may take to say its version, s."""
 BOTTLENECK = 0.9
-"""From this share of time on that the client runs, it may be what limits the throughput."""
+"""The share of time running from which on the client may limit the throughput."""
 
 
 @dataclass(frozen=True)

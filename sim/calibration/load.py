@@ -228,7 +228,7 @@ class _Run:
         )
 
     def _look(self, force: bool = False) -> None:
-        """A row of the accounts, now and then."""
+        """Record the accounts from time to time."""
         if force or time.time_ns() - self._rows[-1][0] >= _ROW:
             self._rows.append(self._load.account())
 

@@ -1,4 +1,4 @@
-"""MQTT 3.1.1 as far as measuring takes it: connections that never wait for long, and packets in batches."""
+"""The part of MQTT 3.1.1 that measuring needs: connections that never wait for long, and packets in batches."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import socket
 import struct
 import sys
 import time
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from sim.base.errors import InputError, cut
 ANSWERS_WITHIN = 5.0
 """How long a broker may take to answer, s."""
 TAG = b"bsim"
-"""With this our payloads begin; then the number of the publication, in 8 bytes."""
+"""The first bytes of each payload; the number of the publication follows, in 8 bytes."""
 SMALLEST = len(TAG) + 8
 """The smallest payload, bytes."""
 _CONNECT, _PUBLISH, _SUBSCRIBE, _UNSUBSCRIBE, _DISCONNECT = 0x10, 0x30, 0x82, 0xA2, 0xE0
@@ -230,12 +231,10 @@ class MqttConnection:
         return body[2 + int.from_bytes(body[:2]) :].decode(errors="replace")
 
     def close(self) -> None:
-        """Say goodbye; whoever has hung up already is not minded."""
-        try:
+        """Disconnect; the broker may have closed the connection already."""
+        with suppress(OSError):
             self.socket.settimeout(0.2)
             self.socket.sendall(bytes([_DISCONNECT, 0]))
-        except OSError:
-            pass
         self.socket.close()
 
     def _send(self, data: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import pandas as pd
 import pytest
@@ -139,6 +140,9 @@ def test_a_check_finds_what_differs_and_whether_that_is_known() -> None:
     undecided = shipped.replace({"verdict": {"reproduces": "in part"}})
     found = unlike_verdicts(made, undecided)
     assert {(one.shipped, one.found) for one in found} == {("in part", "reproduces")}
+    with patch("sim.papers.shipped.claims_table", lambda _: undecided):
+        found += unlike_verdicts(made, shipped)
+    assert {(one.shipped, one.found) for one in found} == {("in part", "reproduces"), ("reproduces", "in part")}
     assert all("takes more replications" in one.expected for one in found)
 
 

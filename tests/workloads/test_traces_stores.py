@@ -24,7 +24,7 @@ from sim.workloads.traces.pipeline import prepare_checkins
 from sim.workloads.traces.sources import find_sources
 
 NAMES = "user,time,latitude,longitude"
-IN_STORE = CheckinOptions(work="s3://bucket/work")
+IN_STORE = CheckinOptions(work="s3://bucket/exchange")
 TEXT = lay_over(CSV, columns=NAMES, header=True)
 
 
@@ -89,7 +89,7 @@ def test_tasks_exchange_files_in_it(store: ObjectStore, tmp_path: Path, monkeypa
     prepare_checkins(None, [tmp_path / "1.csv"], tmp_path / "here", TEXT)
     prepare_checkins(None, ["s3://bucket/1.csv"], tmp_path / "far", TEXT, IN_STORE)
     assert contents(tmp_path / "far") == contents(tmp_path / "here")
-    assert any("/work/brokersim-" in request and "split-" in request for request in store.requests)
+    assert any("/exchange/brokersim-" in request and "split-" in request for request in store.requests)
 
 
 def test_what_is_not_there_is_said(store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +123,7 @@ def test_a_cluster_that_shares_only_a_store_and_loses_a_worker(store: ObjectStor
     (tmp_path / "cluster").mkdir()
     with Cluster(tmp_path / "cluster") as cluster:
         spark = ["--master", cluster.url, "--partitions", "60", "--conf", "spark.task.maxFailures=8"]
-        command = [*COMMAND, "s3://bucket/rows.csv", *layout, *spark, "--work", "s3://bucket/work", "--out", "far"]
+        command = [*COMMAND, "s3://bucket/rows.csv", *layout, *spark, "--work", "s3://bucket/exchange", "--out", "far"]
         with subprocess.Popen(command, cwd=tmp_path) as running:
             while running.poll() is None and sum(name.endswith(".usable") for name in list(store.objects)) < 10:
                 time.sleep(0.02)

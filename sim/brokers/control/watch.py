@@ -1,4 +1,4 @@
-"""What fails during a transition: it is waited for, but no longer than brokers wait for a manager."""
+"""Watches what fails during a transition, and gives the transition up where that lasts for a timeout."""
 
 from __future__ import annotations
 

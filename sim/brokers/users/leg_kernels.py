@@ -83,7 +83,7 @@ def slow_ones(legs: Items, key: int, share: float) -> None:
 
 @kernel
 def first_absences(states: Items, legs: Items) -> None:
-    """Let the first absence of each user be the coming one."""
+    """Set the first absence of each user as its next one."""
     for user in range(legs.size):
         next_absence(states[0], leg_at(states[0].legs, user))
 

@@ -84,7 +84,7 @@ def lose_waiting(state: Item, leg: Item, cause: int) -> None:
 
 @kernel
 def lose_caught(state: Item, leg: Item, cause: int) -> None:
-    """Lose what the end of the connection is to catch on its way."""
+    """Lose the messages in transit to the user that the end of the connection catches."""
     while leg.caught > 0:
         number = leg.first_caught
         leg.first_caught = leg_message_at(state.messages, number).next

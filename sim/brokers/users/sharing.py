@@ -14,7 +14,7 @@ from sim.policies.sharing.view import SharingPolicy, SharingView
 from sim.workloads.format.workload import Publications, Shares
 
 NO_MEMBER = -1
-"""Stands for the chosen one of a group of whom nobody is connected."""
+"""Stands for the member chosen of a group without connected members."""
 
 Observe = Callable[[NDArray[np.int64], float], tuple[NDArray[np.int64], NDArray[np.bool_]]]
 """The load of users now (s), and which of them are away."""
@@ -50,7 +50,7 @@ class Chosen(NamedTuple):
 
 
 NOBODY_CHOSEN = Chosen((), ())
-"""What is chosen before anything is."""
+"""The choice before any publication: no members."""
 
 
 class SharedSubscriptions:

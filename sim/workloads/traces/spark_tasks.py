@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 TaskItem = TypeVar("TaskItem")
 TaskResult = dict[str, Any]
-"""What a task tells of its item: values without types of ours, which executors need not have."""
+"""What a task returns about its item, without types of ours, as executors may not have this package."""
 TaskWork = Callable[[TaskItem], tuple[int, TaskResult]]
 """A task: the number of rows that it went through, and what it found."""
 

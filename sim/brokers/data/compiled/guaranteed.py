@@ -98,7 +98,7 @@ def _is_down(state: Item, broker: int) -> bool:
 
 @inlined
 def _gives_up(state: Item, kept: Item, now: float) -> bool:
-    """Whether a sender sends it no more (now, s)."""
+    """Whether the sender of a kept copy gives it up at a time (s)."""
     late = now - flight_at(state.flights, kept.flight).published >= state.expire_after
     return bool(late or kept.attempts == state.most_attempts)
 

@@ -19,7 +19,7 @@ from sim.brokers.data.detours import MOST_ROUNDS, Detours
 from sim.brokers.fabric.fabric import Fabric
 
 AS_BEFORE, LOOK_AGAIN = -1, -2
-"""Instead of the position at which another route starts: there is no other, or none at all."""
+"""Values instead of the position at which another route starts: there is no other route, or no route at all."""
 
 
 @kernel
