@@ -26,7 +26,8 @@ class Hottest(NamedTuple):
 def hottest(results: Results, variant: str) -> list[Hottest]:
     """The hottest topics, brokers and links in the first run of a variant, as far as available.
 
-    Topics are ranked by the copies that users receive, brokers and links by their offered load or, where it is unknown, by messages.
+    Topics are ranked by the copies that users receive, brokers and links by their offered load or, where it is unknown, by messages,
+    those from and to users included.
     """
     runs = runs_of(results, variant)[:1]
     return [
@@ -37,10 +38,15 @@ def hottest(results: Results, variant: str) -> list[Hottest]:
     ]
 
 
+def all_messages(brokers: pd.DataFrame) -> pd.Series:
+    """The publications that came to brokers or left them (rows), from and to other brokers and users; columns as in brokers.parquet."""
+    return brokers.reindex(columns=["received", "published", "sent", "copies"], fill_value=0).sum(axis=1)
+
+
 def hottest_brokers(results: Results, run: str, count: int = HOTTEST) -> pd.DataFrame:
     """The most loaded brokers of a run in descending order: the columns of the table of brokers, and `messages`."""
     brokers = results.table(run, "brokers")
-    brokers["messages"] = brokers["received"] + brokers["sent"]
+    brokers["messages"] = all_messages(brokers)
     if "offered_load" not in brokers:
         brokers["offered_load"] = np.nan
     return _first(brokers, ["offered_load", "messages"], count)
@@ -51,7 +57,7 @@ def _hot_brokers(results: Results, run: str, count: int) -> tuple[pd.DataFrame, 
     if not results.has_table(run, "load"):
         return None
     load = results.table(run, "load")
-    load = load.assign(key=load["broker"], messages=load["received"] + load["sent"])
+    load = load.assign(key=load["broker"], messages=all_messages(load))
     return hottest_brokers(results, run, count).assign(key=lambda table: table["broker"]), load
 
 

@@ -24,7 +24,7 @@ _MAPS = {
     "queue_length": ("queue length", dict.fromkeys(LOADED, "Messages that wait, average over time")),
     "messages": (
         "messages per second",
-        {"broker": "Messages of publications that a broker receives or sends, per second"},
+        {"broker": "Messages of publications that a broker receives or sends, from and to users included, per second"},
     ),
 }
 

@@ -15,6 +15,7 @@ import pandas as pd
 from analysis.charts import CHART_ROWS, INK, Figure, axis_title, rounded, spec_of
 from analysis.comparison import variants_of
 from analysis.formatting import number, quantity
+from analysis.hottest import all_messages
 from analysis.tables import faults_of, runs_of
 from analysis.trees import on_map, on_ring
 from sim.experiments.results import Results
@@ -102,7 +103,7 @@ def _brokers(results: Results, run: str) -> pd.DataFrame:
         x, y = on_map(places)
     else:
         x, y = on_ring(np.arange(len(brokers)) / len(brokers))
-    brokers = brokers.assign(x=x, y=y, messages=brokers["received"] + brokers["sent"])
+    brokers = brokers.assign(x=x, y=y, messages=all_messages(brokers))
     return brokers.nlargest(_BROKERS, "messages")[["name", "x", "y"]]
 
 
@@ -134,7 +135,7 @@ def _role(trees: pd.DataFrame) -> pd.Series:
 def _loaded(results: Results, run: str, brokers: pd.DataFrame, steps: Sequence[_Step]) -> pd.DataFrame:
     """The load of each broker at each step: columns step, broker, name, x, y, load (messages per s)."""
     load, series = results.table(run, "load"), results.table(run, "timeseries")
-    load = load.assign(messages=load["received"] + load["sent"])
+    load = load.assign(messages=all_messages(load))
     frames = []
     for number_, step in enumerate(steps):
         seconds = float((series["end"] - series["start"])[series["window"].isin(step.windows)].sum())

@@ -48,6 +48,15 @@ def test_ten_of_each_the_hottest_first(results: Results) -> None:
     assert len(topics.rows) == len(brokers.rows) == len(links.rows) == 10
 
 
+def test_copies_to_users_count_as_those_to_brokers_do(results: Results) -> None:
+    run = runs_of(results, "static")[0]
+    table = results.table(run, "brokers").drop(columns="offered_load").assign(published=0, copies=0)
+    table.loc[table["broker"] == 3, ["published", "copies"]] = 1, 200
+    brokers = hottest(with_table(results, run, "brokers", table), "static")[1]
+    assert [row[0] for row in brokers.rows][:3] == ["b3", "b13", "b12"]
+    assert brokers.rows[0][2] == "246"  # received 30, sent 15
+
+
 def test_links_of_a_rate_go_by_the_load_that_is_offered_to_them(results: Results) -> None:
     run = runs_of(results, "static")[0]
     table = results.table(run, "links").assign(offered_load=np.linspace(0.1, 1.5, 13), queue_wait=0.25)
