@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -10,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any
 
@@ -293,6 +295,19 @@ def test_a_pool_is_handed_a_few_runs_at_a_time(tiny: Path, tmp_path: Path, monke
         for done, _ in enumerate(pool.perform(specs, lambda *_: None)):
             assert len(handed) <= done + 4
     assert handed == specs
+
+
+def test_processes_that_cannot_share_memory_say_what_to_do(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_: BaseContext) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(BaseContext, "SimpleQueue", refused)
+    specs = plan(load_scenario(tiny), {})
+    said = pytest.raises(InputError, match=r"/dev/shm: Permission denied\): --jobs 1 runs")
+    with said, Store(tmp_path / "r") as store, Pool(store, 2) as pool:
+        list(pool.perform(specs, lambda *_: None))
 
 
 def test_equal_variants_share_their_runs(tiny: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from multiprocessing.queues import SimpleQueue
 from types import ModuleType, TracebackType
 from typing import Self
 
+from sim.base.errors import InputError
 from sim.experiments.outcomes import Failure, Progress, RunOutcome
 from sim.experiments.perform import perform
 from sim.experiments.plan import RunSpec
@@ -85,7 +86,12 @@ class Pool:
         with _without_script():
             if self.executor is None:
                 context = multiprocessing.get_context("spawn")
-                self.reports = context.SimpleQueue()
+                try:
+                    self.reports = context.SimpleQueue()
+                except OSError as error:
+                    raise InputError(
+                        f"processes cannot share memory here (/dev/shm: {error.strerror}): --jobs 1 runs everything in one"
+                    ) from error
                 self.executor = ProcessPoolExecutor(self.jobs, context, _start_worker, (self.reports,))
             return self.executor.submit(_perform, spec, self.store)
 

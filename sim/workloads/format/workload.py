@@ -45,10 +45,15 @@ class ColumnTable:
     @classmethod
     def dtypes(cls) -> dict[str, np.dtype[np.generic]]:
         """The type of each column that is a numpy array."""
-        hints = get_type_hints(cls).items()
-        return {
-            name: np.dtype(get_args(get_args(hint)[1])[0]) for name, hint in hints if get_origin(hint) is np.ndarray
-        }
+        types = {}
+        for name, hint in get_type_hints(cls).items():
+            kind, given = get_origin(hint), get_args(hint)
+            if hasattr(kind, "__value__"):  # from numpy 2.5 on, NDArray is an alias that has to be looked into
+                hint = kind.__value__[given]
+                kind, given = get_origin(hint), get_args(hint)
+            if kind is np.ndarray:
+                types[name] = np.dtype(get_args(given[1])[0])
+        return types
 
     @classmethod
     def none(cls) -> Self:
