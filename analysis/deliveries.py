@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +21,8 @@ class DeliveryCheck:
     """The deliveries of one run beside those of the trace.
 
     `counts` has a row for each topic and subscriber (by name, in the order of ids) with a delivery in either: `trace`, `simulated`,
-    and `difference`, how many more were simulated.
+    and `difference`, how many more were simulated. Those who share a subscription are one subscriber: who of them gets a message is
+    the strategy's choice.
     """
 
     variant: str
@@ -88,15 +88,32 @@ def _compare(folder: Path, horizon: float | None, simulated: pd.DataFrame) -> pd
     recorded = recorded.rename(columns={"subscriber": "user"})[KEYS].astype("int64")
     trace = recorded.groupby(KEYS).size().rename("trace").reset_index()
     counts = trace.merge(simulated, on=KEYS, how="outer").fillna(0).astype("int64").sort_values(KEYS)
-    names: Mapping[str, pd.Series[str]] = {
-        key: read_frame(folder / f"{key}s.parquet", [key, "name"]).set_index(key)["name"] for key in KEYS
-    }
+    topics, users = (
+        read_frame(folder / f"{key}s.parquet", [key, "name"]).set_index(key)["name"].astype(object) for key in KEYS
+    )
+    counts["subscriber"] = counts["user"].map(users)
+    if (folder / "shares.parquet").exists():
+        shares = read_frame(folder / "shares.parquet", [*KEYS, "group"])
+        shares["name"] = shares["user"].map(users)
+        members = shares.groupby(["topic", "group"]).agg(user=("user", "min"), subscriber=("name", _together))
+        counts = counts.merge(shares.drop(columns="name"), on=KEYS, how="left")
+        own = counts[counts["group"].isna()].drop(columns="group")
+        shared = counts.dropna(subset="group").groupby(["topic", "group"])[["trace", "simulated"]].sum()
+        counts = pd.concat([own, members.join(shared, how="inner").reset_index()]).sort_values(KEYS, kind="stable")
     return pd.DataFrame(
         {
-            "topic": counts["topic"].map(names["topic"]),
-            "subscriber": counts["user"].map(names["user"]),
+            "topic": counts["topic"].map(topics),
+            "subscriber": counts["subscriber"],
             "trace": counts["trace"],
             "simulated": counts["simulated"],
             "difference": counts["simulated"] - counts["trace"],
         }
     ).reset_index(drop=True)
+
+
+def _together(names: pd.Series[str]) -> str:
+    """What those who share a subscription are called: at most three of them by name."""
+    some = names.tolist()
+    if len(some) > 3:
+        return f"{', '.join(some[:2])} or {len(some) - 2:,} others"
+    return " or ".join(([", ".join(some[:-1])] if some[:-1] else []) + some[-1:])

@@ -68,8 +68,6 @@ def events(
 
     Rows have a time, an action, a client, a topic and, if known, a size in bytes and the publisher of what was delivered.
     """
-    from sim.workloads.models.shared_subscriptions import shared_filter
-
     workload = sim.prepare_events(
         inputs,
         out,
@@ -86,11 +84,16 @@ def events(
         progress=not quiet,
     )
     subscriptions = int((workload.subscription_events.action > 0).sum())
-    groups = sum(shared_filter(name) is not None for name in workload.users.names.to_pylist())
-    shared = f"{groups:,} shared subscriptions, " if groups else ""
+    from sim.workloads.models.shared_subscriptions import is_member_apart
+
+    groups, apart = (
+        len(set(workload.shares.group.tolist())),
+        sum(map(is_member_apart, workload.users.names.to_pylist())),
+    )
+    shared = f" ({groups:,} groups share some)" if groups else ""
     typer.echo(
-        f"{out}: {options.rows_said(workload)}; {len(workload.users) - groups:,} clients, {shared}{len(workload.topics):,} topics, "
-        f"{len(workload.sessions):,} sessions, {subscriptions:,} subscriptions, {len(workload.publications):,} publications, "
+        f"{out}: {options.rows_said(workload)}; {len(workload.users) - apart:,} clients, {len(workload.topics):,} topics, "
+        f"{len(workload.sessions):,} sessions, {subscriptions:,} subscriptions{shared}, {len(workload.publications):,} publications, "
         f"{len(workload.deliveries):,} deliveries{_unmatched(workload, str(workload.generator['filters']))}"
     )
 

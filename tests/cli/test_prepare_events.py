@@ -66,7 +66,7 @@ def test_subscriptions_that_match_nothing_and_a_stray_time_are_told(
     options = ("--columns", "time,action,client,topic", "--filters", "mqtt", "--quiet")
     status, out, err = brokersim("prepare", "events", "log.csv", "--out", "w", *options)
     assert status == 0
-    assert "; 8 clients, 2 shared subscriptions, 5 topics" in out
+    assert "; 8 clients, 5 topics, 7 sessions, 7 subscriptions (2 groups share some), 10 publications" in out
     assert out.endswith(
         "; 1 subscriptions look like NATS filters (--filters nats expands them); 3 subscriptions match no topic that is published on, "
         "such as 'orders.#' (1 look like wildcards of AMQP (#): not supported)\n"

@@ -43,6 +43,8 @@ class Story:
     retained: list[int] = field(default_factory=list)
     absences: list[tuple[str, float, float, str]] = field(default_factory=list)
     requests: list[tuple[float, str, str]] = field(default_factory=list)
+    shares: set[tuple[str, str, str]] = field(default_factory=set)
+    rank: dict[str, int] = field(default_factory=dict, compare=False)
 
 
 ACTIONS = ("connect", "subscribe", "unsubscribe", "disconnect", "publish", "deliver")
@@ -170,7 +172,6 @@ def tell(rows: list[Row], persistent: bool = False, filters: str = "exact", queu
     story.horizon = kept[-1].micros // 1_000_000 - story.origin + 1
     names = {name for row in kept for name in (row.client, row.publisher) if name is not None}
     asked = {row.topic for row in kept if row.action in ("subscribe", "unsubscribe")}
-    groups = sorted((name for name in asked if shared(name)), key=name_key)
     occurring = {row.topic for row in kept if row.action in ("publish", "deliver")}
     occurring |= {name for name in (shared(name) or name for name in asked) if not is_filter(name, filters)}
     story.topics = sorted(occurring, key=name_key)
@@ -178,18 +179,28 @@ def tell(rows: list[Row], persistent: bool = False, filters: str = "exact", queu
     def seconds(micros):
         return (micros - story.origin * 1_000_000) / 1_000_000
 
+    ways = _ways(states, story, filters)
+    shares = sorted((name for name in asked if shared(name)), key=name_key)
+    groups = list(dict.fromkeys(group_of(name, filters) for name in shares))
+    story.rank = rank = {group: place for place, group in enumerate(["", *groups])}
+    apart = _apart(ways, rank)
+
+    def user(client, name):
+        """Who has the subscription of a client by a name."""
+        return f"{client} in {group_of(name, filters)}" if (client, group_of(name, filters)) in apart else client
+
     def wanted(in_force):
-        """The subscriptions in force: those of clients, and of groups of which one member's is."""
-        found = set()
-        for client, held in in_force.items():
-            for name in held:
-                who = name if shared(name) else client
-                found |= {(who, t) for t in story.topics if matches(shared(name) or name, t, filters)}
-        return found
+        """The subscriptions in force."""
+        return {
+            (user(client, name), t)
+            for client, held in in_force.items()
+            for name in held
+            for t in story.topics
+            if matches(shared(name) or name, t, filters)
+        }
 
     before: set[tuple[str, str]] = set()
     open_: dict[str, list] = {}
-    members: set[tuple[str, str]] = set()
     for micros, place, connected, in_force, absences in states:
         time = seconds(micros)
         if time >= story.horizon:
@@ -197,7 +208,8 @@ def tell(rows: list[Row], persistent: bool = False, filters: str = "exact", queu
         row = rows[place] if place is not None else Row(micros, "expiry", None)
         story.absences += [
             (who, seconds(start), min(seconds(end), story.horizon), what)
-            for who, start, end, what in absences
+            for client, start, end, what in absences
+            for who in [client, *(f"{one} in {group}" for one, group in apart if one == client)]
             if seconds(start) < story.horizon
         ]
         if row.action == "publish":
@@ -207,8 +219,6 @@ def tell(rows: list[Row], persistent: bool = False, filters: str = "exact", queu
         if row.action == "deliver":
             story.deliveries.append((time, row.topic, row.publisher, row.client))
             continue
-        if row.action == "subscribe" and shared(row.topic):
-            members.add((row.client, row.topic))
         story.requests += [(time, row.client, topic) for topic in asks(row)]
         now = wanted(in_force)
         story.changes += [(time, who, topic, -1) for who, topic in sorted(before - now)]
@@ -220,24 +230,63 @@ def tell(rows: list[Row], persistent: bool = False, filters: str = "exact", queu
             open_[row.client] = [row.client, time, float(story.horizon)]
             story.sessions.append(open_[row.client])
     story.sessions = [tuple(session) for session in story.sessions]
-    story.deliveries = _to_groups(story, groups, members, filters)
-    received = {who for _, who, _, _ in story.changes} | {who for _, _, _, who in story.deliveries}
-    story.users = sorted(names, key=name_key) + [name for name in groups if name in received]
+    story.deliveries = _to_members(story, ways, apart)
+    twins = sorted(apart, key=lambda pair: (name_key(pair[0]), rank[pair[1]]))
+    story.users = sorted(names, key=name_key) + [f"{client} in {group}" for client, group in twins]
+    story.shares = {
+        (topic, f"{client} in {group}" if (client, group) in apart else client, group)
+        for client, topic, group in ways
+        if group
+    }
     return story
 
 
-def _to_groups(story, groups, members, filters):
-    """Deliveries, with those to members of a group attributed to the group."""
+def group_of(name, filters):
+    """The group that shares by a name: of a queue group in NATS, all subscriptions together."""
+    if not shared(name):
+        return ""
+    return name.removesuffix("/" + shared(name)) if filters == "nats" else name
+
+
+def _ways(states, story, filters):
+    """By which groups, or by itself (""), each client subscribes to each topic, at some time before the end."""
+    end = (story.origin + story.horizon) * 1_000_000
+    return {
+        (client, t, group_of(name, filters))
+        for micros, _, _, in_force, _ in states
+        if micros < end
+        for client, held in in_force.items()
+        for name in held
+        for t in story.topics
+        if matches(shared(name) or name, t, filters)
+    }
+
+
+def _apart(ways, rank):
+    """The members who get to a topic in another way, too: all but the first."""
+    return {
+        (client, group)
+        for client, topic, group in ways
+        if group and any((c, t) == (client, topic) and rank[g] < rank[group] for c, t, g in ways)
+    }
+
+
+def _to_members(story, ways, apart):
+    """Deliveries, with those to members who are apart attributed to them."""
     found, served = [], {}
+    if not apart:
+        return story.deliveries
     for time, topic, publisher, client in story.deliveries:
+        mine = sorted((group for c, t, group in ways if (c, t) == (client, topic)), key=lambda group: story.rank[group])
         own = [action for at, who, what, action in story.changes if at <= time and (who, what) == (client, topic)]
-        options = [client] if own and own[-1] == 1 else []
-        options += [g for g in groups if (client, g) in members and matches(shared(g), topic, filters)]
+        options = [group for group in mine if group or own[-1:] == [1]]
         published = sum(at <= time and what == topic for at, what, *_ in story.publications)
-        first = [who for who in options if served.get((who, topic)) != published]
-        who = (first or options[-1:] or [client])[0]
-        served[who, topic] = published
-        found.append((time, topic, publisher, who))
+        keys = {group: (group or client, topic) for group in options}
+        first = [group for group in options if served.get(keys[group]) != published]
+        group = (first or options[-1:] or [""])[0]
+        if options:
+            served[keys[group]] = published
+        found.append((time, topic, publisher, f"{client} in {group}" if (client, group) in apart else client))
     return found
 
 

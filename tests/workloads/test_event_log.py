@@ -22,7 +22,7 @@ CONTROL = ("connect", "subscribe", "unsubscribe", "disconnect")
 TOPICS = ["a", "a/b", "a/b/c", "a//c", "/a", "$a", "$a/b", "b", "10", "9"]
 FILTERS = ["#", "+", "a/#", "a/+", "+/b", "+/+", "$a/#", "a/+/c", "/+", "a/b/#"]
 SHARED = ["$share/g/a/+", "$share/g/#", "$share/h/a/b", "$queue/a/#", "$share/g/10", "$share/g"]
-SUBJECTS = ["*", ">", "a.>", "$share/q/>", "$share/q/*", "a/b"]
+SUBJECTS = ["*", ">", "a.>", "$share/q/>", "$share/q/*", "$share/r/a/b", "a/b"]
 
 
 def log(rows: list[Row]) -> tuple[EventLog, list[int]]:
@@ -94,6 +94,15 @@ def assert_tells(workload: Workload, story: oracle.Story) -> None:
     absences = [(users[u], start, end, sessions[kept]) for u, start, end, kept in rows(workload.absences)]
     assert sorted(absences) == sorted(story.absences)
     assert sorted((t, users[u], topics[p]) for t, u, p in rows(workload.retained_requests)) == sorted(story.requests)
+    shares = rows(workload.shares)
+    assert len(shares) == len(story.shares)
+    groups = {
+        group: name
+        for topic, user, group in shares
+        for t, u, name in story.shares
+        if (topics[topic], users[user]) == (t, u)
+    }
+    assert {(topics[topic], users[user], groups[group]) for topic, user, group in shares} == story.shares
     validate_workload(workload, Path("w"))
     published = np.bincount(workload.publications.topic, minlength=len(topics))
     np.testing.assert_allclose(workload.topics.event_rate * workload.horizon / workload.period, published)
@@ -239,8 +248,8 @@ def test_subscriptions_that_match_nothing_that_is_published_are_counted_by_name(
         assert workload.unmatched == unmatched
 
 
-def test_the_members_of_a_shared_subscription_count_together() -> None:
-    """Two workers share the jobs, of which one also listens to all by itself: their deliveries are the group's, but for its own."""
+def test_members_of_a_shared_subscription_are_users_and_one_with_two_ways_to_a_topic_is_two() -> None:
+    """Two workers share the jobs, of which one also listens to all by itself."""
     read = [
         Row(0, "subscribe", "w1", "$share/crew/jobs/+"),
         Row(1, "subscribe", "w2", "$share/crew/jobs/+"),
@@ -256,12 +265,15 @@ def test_the_members_of_a_shared_subscription_count_together() -> None:
     workload, _ = event_workload(log(read)[0], filters="mqtt")
     assert workload is not None
     users = workload.users.names.to_pylist()
-    assert users == ["p", "w1", "w2", "$share/crew/jobs/+"]
-    assert [users[user] for user in workload.deliveries.subscriber.tolist()] == [users[3], "w2", "w2", users[3]]
+    assert users == ["p", "w1", "w2", "w2 in $share/crew/jobs/+"]
+    assert [users[user] for user in workload.deliveries.subscriber.tolist()] == ["w1", "w2", "w2", users[3]]
+    assert [users[user] for user in workload.shares.user.tolist()] == ["w1", users[3]]
     events = workload.subscription_events
     assert [(users[user], action) for user, action in zip(events.user, events.action, strict=True)] == [
+        ("w1", 1),
         (users[3], 1),
         ("w2", 1),
+        ("w1", -1),
     ]
 
 

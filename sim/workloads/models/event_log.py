@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 # Any: further fields of the workload, by name.
 from typing import Any, NamedTuple
@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.base.naming import name_key
 from sim.content.topic_filters import GRAMMARS, TopicIndex, has_wildcard
 from sim.content.topic_kernels import Grammar
 from sim.files.parquet import strings
@@ -28,10 +27,9 @@ from sim.workloads.format.workload import (
     Users,
     Workload,
 )
-from sim.workloads.models.event_kernels import SUBSCRIBE
 from sim.workloads.models.log_sessions import LogChanges, follow, retained_before, retained_requests
-from sim.workloads.models.log_tables import SECOND, Control, Delivered, EventLog, EventPublications
-from sim.workloads.models.shared_subscriptions import OwnChanges, TopicTimes, receiving_groups, shared_filter
+from sim.workloads.models.log_tables import SECOND, EventLog
+from sim.workloads.models.shared_subscriptions import Members, SharedNames, Subscribed, with_shared_filters
 
 
 class Unused(NamedTuple):
@@ -49,14 +47,13 @@ def event_workload(
     Users and topics are those that occur. Subscriptions end with the session or, if `persistent`, stay in force until the client
     returns; where connects are `clean` or have an `expiry`, that decides; those of quality of service 0 are not in force meanwhile
     unless the broker `queues_qos_0`. A subscription to a filter, in the grammar of that name
-    (`GRAMMARS`), is one to every topic that it matches. A shared subscription is a user of its name, which subscribes while any client
-    does that shares it, and has the deliveries to them. `about` are further fields of the workload.
+    (`GRAMMARS`), is one to every topic that it matches. `about` are further fields of the workload.
     """
-    log, shares = _shares_of(log)
     grammar = GRAMMARS[filters]
+    log, shared = with_shared_filters(log, by_queue=filters == "nats")
     control, published = log.control, log.published
     effect, sessions, changes, absences = follow(control, len(log.clients), persistent, queues_qos_0)
-    requests = retained_requests(control, published, shares.group_of >= 0, log.topics, grammar)
+    requests = retained_requests(control, published, shared.group_of >= 0, log.topics, grammar)
     effect[requests.row] = True
     foreign = retained_before(log.delivered, published)
     delivered = log.delivered.rows(~foreign) if foreign.any() else log.delivered
@@ -74,19 +71,19 @@ def event_workload(
         return np.minimum((times - origin) / SECOND, horizon)
 
     wild = np.array([has_wildcard(name, grammar) for name in log.topics] + [True])  # and -1, which is not a topic
-    wanted = shares.filter_of[control.topic[kept]]
+    wanted = shared.filter_of[control.topic[kept]]
     topic = Numbering(log.topics, wanted[~wild[wanted]], published.topic, delivered.topic)
     published = replace(published, topic=topic(published.topic))
     delivered = replace(delivered, topic=topic(delivered.topic))
     heard = np.zeros(len(topic.names), np.bool_)  # topics with publications
     heard[published.topic] = heard[delivered.topic] = True
     asked, begun = changes.topic, changes.action > 0
-    changes, matched = _expand(shares.joined(changes), log.topics, topic.names, heard, grammar)
+    members = Members(log.clients, shared, _subscribed(changes, shared, log.topics, topic.names, grammar))
+    changes, matched = _expand(members.joined(changes), log.topics, topic.names, heard, grammar)
     silent, subscriptions = np.unique(asked[begun & ~matched], return_counts=True)
-    if shares.names:
-        delivered = shares.divide(delivered, published, control.rows(kept), changes, topic.names, grammar)
+    delivered, absences = members.receiving(delivered, published, changes), members.away(absences)
     user = Numbering(
-        [*log.clients, *shares.names],
+        [*log.clients, *members.names],
         *(control.client[kept], changes.client, published.client, delivered.client, delivered.publisher),
     )
     ends = np.append(seconds(control.micros), horizon)  # the last entry is for -1, sessions that stay open
@@ -112,6 +109,7 @@ def event_workload(
         retained_requests=RetainedRequests(
             seconds(control.micros[requests.row]), user(control.client[requests.row]), topic(requests.topic)
         ),
+        shares=members.shares(user),
         origin=f"{np.datetime64(origin // SECOND, 's')}Z",
         unmatched=dict(zip([log.topics[asked] for asked in silent.tolist()], subscriptions.tolist(), strict=True)),
         **about,
@@ -125,75 +123,6 @@ def filters_unexpanded(workload: Workload, filters: str) -> int:
     wild = np.array([has_wildcard(name, GRAMMARS[filters]) for name in names], np.bool_)
     events = workload.subscription_events
     return int(np.count_nonzero(wild[events.topic] & (events.action > 0)))
-
-
-@dataclass(frozen=True)
-class _Shares:
-    """The shared subscriptions of a log, by their `names`, each a user with a number after those of the `clients`.
-
-    `group_of` (topics) is the position in `names`, -1 for other names of topics; `filter_of` the number of the filter that is shared,
-    or of the topic itself. Both have a last entry for -1.
-    """
-
-    clients: int
-    names: Sequence[str]
-    group_of: NDArray[np.int32]
-    filter_of: NDArray[np.int32]
-
-    def joined(self, changes: LogChanges) -> LogChanges:
-        """Changes in which shared subscriptions are those of their users."""
-        group = self.group_of[changes.topic]
-        client = np.where(group < 0, changes.client, self.clients + group).astype(np.int32)
-        return replace(changes, client=client, topic=self.filter_of[changes.topic])
-
-    def divide(
-        self,
-        delivered: Delivered,
-        published: EventPublications,
-        control: Control,
-        own: LogChanges,
-        topics: Sequence[str],
-        grammar: Grammar,
-    ) -> Delivered:
-        """Deliveries of which those to members of groups are to the groups' users (`receiving_groups`)."""
-        groups = self.group_of[control.topic]
-        sharing = (control.action == SUBSCRIBE) & (groups >= 0)
-        members = set(zip(control.client[sharing].tolist(), groups[sharing].tolist(), strict=True))
-        shared = [shared_filter(name) or "" for name in self.names]
-        group = receiving_groups(
-            sorted(members),
-            TopicIndex(shared, grammar).match_all(topics),
-            TopicTimes(delivered.micros, delivered.topic, delivered.client),
-            TopicTimes(published.micros, published.topic, published.client),
-            OwnChanges(own.micros, own.topic, own.client, own.action),
-        )
-        client = np.where(group < 0, delivered.client, self.clients + group).astype(np.int32)
-        return replace(delivered, client=client)
-
-
-def _shares_of(log: EventLog) -> tuple[EventLog, _Shares]:
-    """The shared subscriptions of a log, whose topics then include the filters that are shared."""
-    asked = np.unique(log.control.topic[log.control.topic >= 0]).tolist()
-    shared = {number: filter_ for number in asked if (filter_ := shared_filter(log.topics[number])) is not None}
-    more = set(shared.values()).difference(log.topics)
-    if more:
-        names = sorted([*log.topics, *more], key=name_key)
-        number = {name: position for position, name in enumerate(names)}
-        moved = np.array([*(number[name] for name in log.topics), -1], np.int32)
-        shared = {int(moved[old]): filter_ for old, filter_ in shared.items()}
-        log = EventLog(
-            log.clients,
-            names,
-            replace(log.control, topic=moved[log.control.topic]),
-            replace(log.published, topic=moved[log.published.topic]),
-            replace(log.delivered, topic=moved[log.delivered.topic]),
-        )
-    group_of, filter_of = np.full(len(log.topics) + 1, -1, np.int32), np.arange(len(log.topics) + 1, dtype=np.int32)
-    filter_of[-1] = -1
-    position = {name: number for number, name in enumerate(log.topics)} if shared else {}
-    for group, (name, filter_) in enumerate(sorted(shared.items())):
-        group_of[name], filter_of[name] = group, position[filter_]
-    return log, _Shares(len(log.clients), [log.topics[name] for name in sorted(shared)], group_of, filter_of)
 
 
 class Numbering:
@@ -216,6 +145,32 @@ class Numbering:
         return ids if self._all else self._new[ids]
 
 
+def _matched(
+    wanted: NDArray[np.int32], filters: Sequence[str], topics: Sequence[str], grammar: Grammar
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The places in `wanted`, numbers of filters, each once for every topic that the filter matches, and these topics."""
+    found, which = np.unique(wanted, return_inverse=True)
+    matches = TopicIndex([filters[f] for f in found.tolist()], grammar).match_all(topics)
+    by_filter = np.argsort(matches.subscription, kind="stable")
+    matching = np.repeat(np.arange(len(topics), dtype=np.int32), np.diff(matches.indptr))[by_filter]
+    every = np.bincount(matches.subscription, minlength=len(found))
+    starts, lengths = (np.cumsum(every) - every)[which], every[which]
+    source = np.repeat(np.arange(len(which)), lengths)
+    within = np.arange(len(source)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return source, matching[starts[source] + within]
+
+
+def _subscribed(
+    changes: LogChanges, shared: SharedNames, filters: Sequence[str], topics: Sequence[str], grammar: Grammar
+) -> Subscribed:
+    """The subscriptions of all who ever are in a group."""
+    rows = np.isin(changes.client, changes.client[shared.group_of[changes.topic] >= 0])
+    pairs = np.unique(changes.client[rows].astype(np.int64) << 32 | changes.topic[rows])
+    client, name = (pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32)
+    source, topic = _matched(shared.filter_of[name], filters, topics, grammar)
+    return Subscribed(client[source], topic, shared.group_of[name[source]])
+
+
 def _expand(
     changes: LogChanges, filters: Sequence[str], topics: Sequence[str], heard: NDArray[np.bool_], grammar: Grammar
 ) -> tuple[LogChanges, NDArray[np.bool_]]:
@@ -223,16 +178,8 @@ def _expand(
 
     Also returns which of the former match a topic that is `heard`.
     """
-    found, which = np.unique(changes.topic, return_inverse=True)
-    matches = TopicIndex([filters[f] for f in found.tolist()], grammar).match_all(topics)
-    by_filter = np.argsort(matches.subscription, kind="stable")
-    matching = np.repeat(np.arange(len(topics), dtype=np.int32), np.diff(matches.indptr))[by_filter]
-    lengths = np.bincount(matches.subscription, minlength=len(found))
-    starts = np.cumsum(lengths) - lengths
-    matched = np.bincount(matches.subscription[by_filter], heard[matching], minlength=len(found))[which] > 0
-    source = np.repeat(np.arange(len(which)), lengths[which])
-    within = np.arange(len(source)) - np.repeat(np.cumsum(lengths[which]) - lengths[which], lengths[which])
-    topic = matching[starts[which[source]] + within]
+    source, topic = _matched(changes.topic, filters, topics, grammar)
+    matched = np.bincount(source, heard[topic], minlength=len(changes)) > 0
     client, action = changes.client[source], changes.action[source]
     order = np.argsort(client.astype(np.int64) << 32 | topic, kind="stable")
     key = (client.astype(np.int64) << 32 | topic)[order]

@@ -1,17 +1,23 @@
-"""Shared subscriptions in a broker's log: each message goes to one of a group of clients, so the group counts as a user of its own."""
+"""Shared subscriptions in a broker's log: who shares what with whom, and to what each delivery belongs."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.content.matching import Matches
+from sim.base.csr import row_starts
+from sim.base.naming import name_key
+from sim.workloads.format.workload import Shares
+from sim.workloads.models.log_sessions import LogAbsences, LogChanges
+from sim.workloads.models.log_tables import Delivered, EventLog, EventPublications
 
 _PREFIXES = {"$share/": 2, "$queue/": 1}  # and the number of slashes before the filter
+_IN = " in "
 
 
 def shared_filter(name: str) -> str | None:
@@ -23,66 +29,152 @@ def shared_filter(name: str) -> str | None:
     return None
 
 
-class TopicTimes(NamedTuple):
-    """When a topic was published on, or delivered to a client (-1 where that does not matter): µs, ascending."""
+def is_member_apart(user: str) -> bool:
+    """Whether a user is a membership of a client, by its name (see `Members`)."""
+    return any(f"{_IN}{prefix}" in user for prefix in _PREFIXES)
 
-    micros: NDArray[np.int64]
-    topic: NDArray[np.int32]
+
+class SharedNames(NamedTuple):
+    """The names of shared subscriptions among those of a log's topics.
+
+    `groups` are the names of groups, `group_of` (topics) is the number of that which shares by a name, -1 for other names;
+    `filter_of` the number of the filter that is shared, or of the topic itself. Both have a last entry for -1.
+    """
+
+    groups: Sequence[str]
+    group_of: NDArray[np.int32]
+    filter_of: NDArray[np.int32]
+
+
+def with_shared_filters(log: EventLog, by_queue: bool) -> tuple[EventLog, SharedNames]:
+    """The log, whose topics include the filters that are shared, and who shares them.
+
+    A group is a shared subscription, or, if `by_queue`, all of one name (NATS, where overlapping subscriptions of a queue group
+    get a message once).
+    """
+    asked = np.unique(log.control.topic[log.control.topic >= 0]).tolist()
+    shared = {number: filter_ for number in asked if (filter_ := shared_filter(log.topics[number])) is not None}
+    more = set(shared.values()).difference(log.topics)
+    if more:
+        names = sorted([*log.topics, *more], key=name_key)
+        number = {name: position for position, name in enumerate(names)}
+        moved = np.array([*(number[name] for name in log.topics), -1], np.int32)
+        shared = {int(moved[old]): filter_ for old, filter_ in shared.items()}
+        log = EventLog(
+            log.clients,
+            names,
+            replace(log.control, topic=moved[log.control.topic]),
+            replace(log.published, topic=moved[log.published.topic]),
+            replace(log.delivered, topic=moved[log.delivered.topic]),
+        )
+    group_of, filter_of = np.full(len(log.topics) + 1, -1, np.int32), np.arange(len(log.topics) + 1, dtype=np.int32)
+    filter_of[-1] = -1
+    position = {name: number for number, name in enumerate(log.topics)} if shared else {}
+    groups = dict[str, int]()
+    for name, filter_ in sorted(shared.items()):
+        text = log.topics[name]
+        group = text.removesuffix(f"/{filter_}") if by_queue else text
+        group_of[name], filter_of[name] = groups.setdefault(group, len(groups)), position[filter_]
+    return log, SharedNames(list(groups), group_of, filter_of)
+
+
+class Subscribed(NamedTuple):
+    """All pairs of a client and a topic to which it subscribes at some time, and the group by which it does (-1: by itself)."""
+
     client: NDArray[np.int32]
-
-
-class OwnChanges(NamedTuple):
-    """When clients began (+1) or ceased (-1) to subscribe to topics by themselves: µs, ascending."""
-
-    micros: NDArray[np.int64]
     topic: NDArray[np.int32]
-    client: NDArray[np.int32]
-    action: NDArray[np.int8]
+    group: NDArray[np.int32]
+
+
+class Members:
+    """The users who subscribe: clients, and the members that are apart.
+
+    A client that subscribes to a topic both by itself and in a group, or in two groups, gets its messages once for each. So of the
+    clients' memberships, those that meet another way to a topic are users of their own, with numbers after those of the clients.
+    """
+
+    def __init__(self, clients: Sequence[str], names: SharedNames, subscribed: Subscribed) -> None:
+        self._clients, self._names, self._subscribed = len(clients), names, subscribed
+        client, topic, group = subscribed
+        order = np.lexsort((group, topic, client))
+        pair = client[order].astype(np.int64) << 32 | topic[order]
+        first = np.flatnonzero(np.diff(pair, prepend=-1))
+        least = np.repeat(group[order][first], np.diff(first, append=len(pair)))
+        meets = order[group[order] != least]
+        self._apart = np.unique(client[meets].astype(np.int64) << 32 | group[meets])
+        self.names = [f"{clients[key >> 32]}{_IN}{names.groups[key & 0xFFFFFFFF]}" for key in self._apart.tolist()]
+
+    def user_of(self, client: NDArray[np.int32], group: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The users that clients are in groups (-1: by themselves)."""
+        if not len(self._apart):
+            return client
+        key = client.astype(np.int64) << 32 | group
+        place = np.minimum(np.searchsorted(self._apart, key), len(self._apart) - 1)
+        return np.where(self._apart[place] == key, self._clients + place, client).astype(np.int32)
+
+    def joined(self, changes: LogChanges) -> LogChanges:
+        """Changes of users' subscriptions to what is shared."""
+        group, topic = self._names.group_of[changes.topic], self._names.filter_of[changes.topic]
+        return replace(changes, client=self.user_of(changes.client, group), topic=topic)
+
+    def away(self, absences: LogAbsences) -> LogAbsences:
+        """Absences of clients, and of the members that are apart with them."""
+        owner = (self._apart >> 32).astype(np.int32)
+        lengths = 1 + np.searchsorted(owner, absences.client, "right") - np.searchsorted(owner, absences.client)
+        source = np.repeat(np.arange(len(lengths)), lengths)
+        within = np.arange(len(source)) - np.repeat(row_starts(lengths)[:-1], lengths)
+        found = absences.rows(source)
+        twin = self._clients + np.searchsorted(owner, found.client) + within - 1
+        return replace(found, client=np.where(within > 0, twin, found.client).astype(np.int32))
+
+    def shares(self, number: Callable[[NDArray[np.int32]], NDArray[np.int32]]) -> Shares:
+        """Who shares which topics; `number` gives the new numbers of users."""
+        client, topic, group = (column[self._subscribed.group >= 0] for column in self._subscribed)
+        key, first = np.unique(topic.astype(np.int64) << 32 | number(self.user_of(client, group)), return_index=True)
+        return Shares((key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32), group[first])
+
+    def receiving(self, delivered: Delivered, published: EventPublications, own: LogChanges) -> Delivered:
+        """Deliveries to the users who got them."""
+        if not len(self._apart):
+            return delivered
+        group = receiving_groups(self._subscribed, delivered, published, own)
+        return replace(delivered, client=self.user_of(delivered.client, group))
 
 
 def receiving_groups(
-    members: Sequence[tuple[int, int]], matches: Matches, delivered: TopicTimes, published: TopicTimes, own: OwnChanges
+    subscribed: Subscribed, delivered: Delivered, published: EventPublications, changes: LogChanges
 ) -> NDArray[np.int32]:
     """The group that each delivery counts for, -1 for the client itself.
 
-    `members` are all pairs of a client and a group that it was in at some time; `matches` are the groups that share each topic.
     A log does not say why a client received a message. Of the deliveries since the last publication on a topic, the first to a client
-    that subscribes to it by itself is its own; others count for the first of its groups that has none yet.
+    that subscribes to it by itself is its own, by the `changes` of users; others count for the first of its groups that has none yet.
     """
-    groups = defaultdict[int, set[int]](set)
-    for client, group in members:
-        groups[client].add(group)
-    found = np.full(len(delivered.micros), -1, np.int32)
-    rows = np.flatnonzero(np.isin(delivered.client, np.fromiter(groups, np.int32, len(groups))))
-    pairs = {(int(delivered.client[row]), int(delivered.topic[row])) for row in rows}
-    sharing = {
-        (client, topic): [
-            group
-            for group in matches.subscription[matches.indptr[topic] : matches.indptr[topic + 1]].tolist()
-            if group in groups[client]
-        ]
-        for client, topic in pairs
-    }
+    ways = defaultdict[tuple[int, int], set[int]](set)
+    for client, topic, group in zip(*(column.tolist() for column in subscribed), strict=True):
+        ways[client, topic].add(group)
     states = defaultdict[tuple[int, int], list[tuple[int, int]]](list)
-    for micros, topic, client, action in zip(*(column.tolist() for column in own), strict=True):
-        if (client, topic) in pairs:
+    for micros, client, topic, action in zip(*(column.tolist() for column in changes.columns.values()), strict=True):
+        if -1 in ways.get((client, topic), ()):
             states[client, topic].append((micros, action))
-    times = _times({topic for _, topic in pairs}, published)
+    times = _times({topic for _, topic in ways}, published)
     served = dict[tuple[bool, int, int], int]()  # how many publications there were when it was last served
-    for row in rows.tolist():
+    found = np.full(len(delivered), -1, np.int32)
+    for row in np.flatnonzero(np.isin(delivered.client, subscribed.client)).tolist():
         micros, topic, client = int(delivered.micros[row]), int(delivered.topic[row]), int(delivered.client[row])
         mine = [action for time, action in states[client, topic] if time <= micros][-1:] == [1]
-        options = [(False, client)] * mine + [(True, group) for group in sharing[client, topic]]
-        count = int(np.searchsorted(times[topic], micros, side="right"))
-        free = (option for option in options if served.get((*option, topic)) != count)
+        options = [(False, client)] * mine + [
+            (True, group) for group in sorted(ways.get((client, topic), ())) if group >= 0
+        ]
         if options:
-            shared, who = next(free, options[-1])
-            served[shared, who, topic] = count
-            found[row] = who if shared else -1
+            count = int(np.searchsorted(times.get(topic, ()), micros, side="right"))
+            free = (option for option in options if served.get((*option, topic)) != count)
+            in_group, who = next(free, options[-1])
+            served[in_group, who, topic] = count
+            found[row] = who if in_group else -1
     return found
 
 
-def _times(topics: set[int], published: TopicTimes) -> dict[int, NDArray[np.int64]]:
+def _times(topics: set[int], published: EventPublications) -> dict[int, NDArray[np.int64]]:
     """When each of these topics was published on."""
     order = np.argsort(published.topic, kind="stable")
     ordered, micros = published.topic[order], published.micros[order]
