@@ -44,6 +44,7 @@ from sim.scenario.reading import tables_of
 from sim.scenario.reconnect import ReconnectTable
 from sim.scenario.sessions import SessionsTable
 from sim.workloads.format.workload import Workload
+from sim.workloads.synthetic.common import Generated
 
 MORE_SHARED = ("variant", "report", "precision", "sweep", "tune")
 SHARED = {"title", "seed", "replications", "metrics", *MORE_SHARED}
@@ -278,6 +279,9 @@ class Scenario(FixedTable):
 
     def steps_wrong(self, horizon: float) -> list[Mistake]:
         """What does not fit a horizon (s): values that are `Repeats` of something too often, and faults."""
+        workload = self.workload.parameters
+        if isinstance(workload, Generated) and (unused := workload.wrong(horizon)):
+            return [(("horizon",), unused)]
         often = [
             (
                 keys,

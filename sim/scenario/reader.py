@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from sim.base.errors import InputError, ScenarioError, cut, nearest
 from sim.base.naming import Keys, Raw, RawValue
-from sim.base.validation import Model, dotted, hint, problems, show, validate
+from sim.base.validation import Mistake, Model, dotted, hint, problems, show, validate
 from sim.files import toml
 from sim.files.inputs import File
 from sim.metrics import OURS
@@ -85,6 +85,7 @@ class _Reader:
         self.mistakes = Mistakes(self.path, lines, self.names)
         self.variants: list[Raw] = []
         self.detects = False
+        self._swept: list[tuple[Keys, str]] = []  # which keys overrides sweep, and the overrides
         self.reading = Reading()
         self._is_folder = cache(Path.is_dir)
         self._take_variants(self.raw.pop("variant", []))
@@ -98,6 +99,8 @@ class _Reader:
         """Override a key by `key.path=value`; it is then no longer swept."""
         said = f"--set {cut(text, 300)}"
         keys, value = _assigned(text, said)
+        if earlier := next((one for swept, one in self._swept if swept[: len(keys)] == keys), None):
+            raise ScenarioError(f"{said}: {earlier} sweeps that: give only one of them, or the sweep last")
         if isinstance(sweep := self.raw.get("sweep"), dict) and keys[0] != "sweep":
             self.raw["sweep"] = without(sweep, keys)  # the last override wins
             if sweep and not self.raw["sweep"]:
@@ -112,7 +115,10 @@ class _Reader:
             keys = ("variant", self.names.index(str(keys[1])), *keys[2:])
         elif keys[0] == "sweep":
             keys = ("sweep", *place_of(self.raw.get("sweep"), keys[1:]))
-        self.override(keys, toml.value(value), said)
+        found = toml.value(value)
+        if keys[0] == "sweep":
+            self._swept += [(swept, said) for _, swept, _ in leaves(_nested(keys, found)["sweep"])]
+        self.override(keys, found, said)
 
     def override(self, keys: Keys, value: object, place: str) -> None:
         """Override one value of the base or, if keys start with ("variant", number), of that variant."""
@@ -136,7 +142,9 @@ class _Reader:
         if isinstance(baseline, str) and baseline not in names:
             self.mistakes.add(("report", "baseline"), f"no such variant{hint(baseline, names)} (got '{baseline}')")
         points = self._points(sweep)
-        self._check_runs(points, precision)
+        if not self.mistakes:
+            for keys, text in _too_many_runs(points, precision):
+                self.mistakes.add(keys, text)
         if tune and not self.mistakes:
             self._check_tuned(tune)
         if self.mistakes or report is None:
@@ -221,19 +229,6 @@ class _Reader:
             self.mistakes.add(("sweep", "where"), f"no point is left (of {sweep.count:,})")
         return list(points.values())
 
-    def _check_runs(self, points: Sequence[Point], precision: Precision | None) -> None:
-        """Check the number of runs, which are all planned before the first one."""
-        if not points or self.mistakes:
-            return
-        counts: dict[Keys, int] = {("replications",): points[0].base.replications}
-        if precision is not None:
-            counts["precision", "max_replications"] = precision.max_replications
-        each = sum(len(point.variants) for point in points)
-        for keys, replications in counts.items():
-            if each * replications > MOST_RUNS:
-                runs = f"{replications:,} replications of each of {each:,} points and variants"
-                self.mistakes.add(keys, f"{runs} are {each * replications:,} runs (allowed: {MOST_RUNS:,})")
-
     def _check_tuned(self, tune: Tune) -> None:
         """Check that some variant has the tuned key and accepts each of its `examples`."""
         base = merge(DEFAULTS, self.raw)
@@ -317,6 +312,18 @@ class _Reader:
             for keys, text in problems(error, model):
                 self.mistakes.add((table, *keys), text)
             return None
+
+
+def _too_many_runs(points: Sequence[Point], precision: Precision | None) -> Iterator[Mistake]:
+    """What makes too many runs, which are all planned before the first one."""
+    counts: dict[Keys, int] = {("replications",): points[0].base.replications}
+    if precision is not None:
+        counts["precision", "max_replications"] = precision.max_replications
+    each = sum(len(point.variants) for point in points)
+    for keys, replications in counts.items():
+        if each * replications > MOST_RUNS:
+            runs = f"{replications:,} replications of each of {each:,} points and variants"
+            yield keys, f"{runs} are {each * replications:,} runs (allowed: {MOST_RUNS:,})"
 
 
 def merge(below: Raw, above: Raw) -> Raw:

@@ -291,6 +291,17 @@ def test_a_warm_up_as_long_as_the_run_leaves_nothing_to_measure(tmp_path: Path) 
     assert load_scenario(written(tmp_path, 'horizon = "2h"\nwarm_up = "119min"\n')).base.warm_up == 7140.0
 
 
+def test_a_run_does_not_draw_a_workload_that_it_hardly_uses(tmp_path: Path) -> None:
+    """A gigabyte of events for two seconds was drawn before; a short run of a small workload remains possible."""
+    busy = 'workload = { kind = "poisson", topics = 50, publication_rate = 36_000 }\n'
+    assert mistakes(path := written(tmp_path, f'horizon = "2s"\n{busy}')) == [
+        f"{path}:1: horizon: a run ends after 2 s, but all 1.8e+08 events of the workload's 4.17 d are drawn first: "
+        "set workload.horizon to the same"
+    ]
+    for text in (busy, f'horizon = "90h"\n{busy}', 'horizon = "2s"\nworkload = { kind = "poisson", topics = 50 }\n'):
+        assert load_scenario(written(tmp_path, text)).base.workload.kind == "poisson"
+
+
 @pytest.mark.parametrize("text", ["", "\n# to be written\n"])
 def test_a_file_that_says_nothing_is_told(tmp_path: Path, text: str) -> None:
     path = written(tmp_path, text)

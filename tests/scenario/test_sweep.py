@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -471,6 +472,15 @@ def test_what_is_set_is_not_swept(tmp_path: Path) -> None:
     assert (len(whole.points), whole.base.network.brokers) == (1, 2)
     again = swept(tmp_path, text, "network.brokers=7", "sweep.network.brokers=[1, 9]")
     assert len(again.points) == 8
+
+
+@pytest.mark.parametrize("table", ['sweep."selection.cluster_size"=[4, 5]', "sweep={selection.cluster_size=[4, 5]}"])
+@pytest.mark.parametrize("beside", ["selection.cluster_size=3", 'selection={kind="similarity"}'])
+def test_what_is_swept_on_the_command_line_is_not_dropped_there(tmp_path: Path, table: str, beside: str) -> None:
+    assert len(swept(tmp_path, "", 'selection={kind="similarity"}', table, "selection.update_period=2h").points) == 2
+    message = f"--set {beside}: --set {table} sweeps that: give only one of them, or the sweep last"
+    with pytest.raises(ScenarioError, match=re.escape(message)):
+        swept(tmp_path, "", table, beside)
 
 
 def test_a_precision_and_a_warm_up_that_is_detected() -> None:

@@ -4,11 +4,34 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.base.units import SECONDS
+from sim.base.units import SECONDS, format_duration
+from sim.plugins import Parameters
 from sim.workloads.format.workload import Publications, Shares
 
 MOST_EVENTS = 1e9
 """The most events of a synthetic workload; that many fill the memory of most machines."""
+MOST_UNUSED = 3e7
+"""The most events that may be drawn for a run that ends before them; that many take a gigabyte."""
+
+
+class Generated(Parameters):
+    """Parameters of a generator of events up to its `horizon` (s), all of which it draws, whenever a run ends."""
+
+    @property
+    def events(self) -> float:
+        """The expected number of events, or an upper bound."""
+        raise NotImplementedError
+
+    def wrong(self, horizon: float) -> str | None:
+        """Why runs that end at a horizon (s) should not use this workload, if they should not: they would use little of it."""
+        own: float = vars(self)["horizon"]
+        if horizon * 10 >= own or self.events * (1 - horizon / own) < MOST_UNUSED:
+            return None
+        run, drawn = format_duration(horizon), format_duration(own)
+        return (
+            f"a run ends after {run}, but all {self.events:.3g} events of the workload's {drawn} are drawn first: "
+            "set workload.horizon to the same"
+        )
 
 
 def check_events(what: str, events: float, kind: str = "events", hint: str = "") -> None:

@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from sim import plugins
 from sim.base.naming import RawValue
 from sim.base.randomness import Streams
 from sim.base.units import SECONDS, PositiveDuration, unit
@@ -18,7 +17,7 @@ from sim.overlay.topic_connected.interests import BrokerInterests as NodeInteres
 from sim.overlay.topic_connected.interests import coin_flips
 from sim.workloads.format.workload import DAY, Interests, SubscriptionEvents, Topics, Users, Workload
 from sim.workloads.models.sampling import draw_distinct
-from sim.workloads.synthetic.common import check_events, poisson_publications
+from sim.workloads.synthetic.common import Generated, check_events, poisson_publications
 from sim.workloads.synthetic.poisson_kernels import replacements
 
 MOST_FLIPS = 2e8
@@ -69,7 +68,7 @@ def parse_interests(text: str) -> NodeInterests:
 class InterestsWorkload:
     """Users want random topics, by coin flips or in a fixed number, or those in a file; they have no positions."""
 
-    class Parameters(plugins.Parameters):
+    class Parameters(Generated):
         """Sizes and rates; a rate of 0 means never."""
 
         users: int = Field(100, gt=0, lt=2**31)
@@ -96,11 +95,10 @@ class InterestsWorkload:
 
         @model_validator(mode="after")
         def _fits(self) -> InterestsWorkload.Parameters:
-            users, topics = self.users, self.topics
+            users, topics = self._size
             if self.file is not None:
                 if beside := sorted(self.model_fields_set & {"users", "topics", "per_user", "model"}):
                     raise ValueError(f"file gives the interests, so {beside[0]} must not be set too")
-                users, topics = self.file.content.nodes, self.file.content.topics
             elif self.per_user > topics:
                 raise ValueError(f"topics is {topics}, but users want {self.per_user:g}")
             elif self.model == "exact" and self.per_user != int(self.per_user):
@@ -111,9 +109,20 @@ class InterestsWorkload:
                 )
             if self.connect_rate is not None and self.change_rate:
                 raise ValueError(f"change_rate is {self.change_rate:g}, but with connect_rate, interests do not change")
-            events = (users * self.change_rate + topics * self.publication_rate) * self.horizon / SECONDS["h"]
-            check_events("rates and horizon", events)
+            check_events("rates and horizon", self.events)
             return self
+
+        @property
+        def _size(self) -> tuple[int, int]:
+            """The numbers of users and topics."""
+            return (
+                (self.users, self.topics) if self.file is None else (self.file.content.nodes, self.file.content.topics)
+            )
+
+        @property
+        def events(self) -> float:
+            users, topics = self._size
+            return (users * self.change_rate + topics * self.publication_rate) * self.horizon / SECONDS["h"]
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters

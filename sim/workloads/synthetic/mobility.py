@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
-from sim import plugins
 from sim.base.csr import row_starts
 from sim.base.randomness import Streams
 from sim.base.units import SECONDS, PositiveDuration, Utc, unit
@@ -30,7 +29,7 @@ from sim.workloads.models.location import (
     publish_each,
 )
 from sim.workloads.synthetic.checkins import SyntheticCheckins
-from sim.workloads.synthetic.common import check_events
+from sim.workloads.synthetic.common import Generated, check_events
 from sim.workloads.synthetic.mobility_kernels import KM_PER_DEGREE, fold, walk
 
 _GAPS_AT_ONCE = 16
@@ -40,7 +39,7 @@ _NEAREST_KM = 1.0  # a shorter step leads to the same place
 class MobilityWorkload:
     """A location workload of users who move: homes in cities, exploration and preferential return, lognormal gaps."""
 
-    class Parameters(plugins.Parameters):
+    class Parameters(Generated):
         """Users, the region, movement and publications."""
 
         users: int = Field(1000, gt=0, lt=2**31)
@@ -96,8 +95,12 @@ class MobilityWorkload:
 
         @model_validator(mode="after")
         def _is_not_endless(self) -> MobilityWorkload.Parameters:
-            check_events("users, horizon and gap", self.users * self.horizon / max(self.gap, 1.0), "check-ins")
+            check_events("users, horizon and gap", self.events, "check-ins")
             return self
+
+        @property
+        def events(self) -> float:
+            return self.users * self.horizon / max(self.gap, 1.0)
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters

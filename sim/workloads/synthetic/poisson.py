@@ -8,20 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from sim import plugins
 from sim.base.randomness import Streams
 from sim.base.units import SECONDS, PositiveDuration, unit
 from sim.files.parquet import numbers
 from sim.workloads.format.workload import DAY, Interests, Shares, SubscriptionEvents, Topics, Users, Workload
 from sim.workloads.models.sampling import draw_distinct
-from sim.workloads.synthetic.common import check_events, everybody_shares, poisson_publications
+from sim.workloads.synthetic.common import Generated, check_events, everybody_shares, poisson_publications
 from sim.workloads.synthetic.poisson_kernels import differences, draw_weighted, replacements
 
 
 class PoissonWorkload:
     """Users want a fixed number of topics and change them as a Poisson process; they have no positions."""
 
-    class Parameters(plugins.Parameters):
+    class Parameters(Generated):
         """Sizes and rates; a rate of 0 means never."""
 
         users: int = Field(1000, gt=0, lt=2**31)
@@ -60,10 +59,13 @@ class PoissonWorkload:
             if pool < self.topics_per_user + replaces:
                 change = " and change to others" if replaces else ""
                 raise ValueError(f"{said} is {pool}, but users want {self.topics_per_user}{change}")
-            changes = self.users * self.change_rate * (1 if self.change == "replace" else self.topics_per_user)
-            events = (changes + self.topics * self.publication_rate) * self.horizon / SECONDS["h"]
-            check_events("rates and horizon", events)
+            check_events("rates and horizon", self.events)
             return self
+
+        @property
+        def events(self) -> float:
+            changes = self.users * self.change_rate * (1 if self.change == "replace" else self.topics_per_user)
+            return (changes + self.topics * self.publication_rate) * self.horizon / SECONDS["h"]
 
         @property
         def pool(self) -> int:

@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from sim import plugins
 from sim.base.memory import need
 from sim.base.randomness import Streams
 from sim.base.units import SECONDS, PositiveDuration, unit
 from sim.files.parquet import numbers
 from sim.workloads.format.workload import Interests, Publications, SubscriptionEvents, Topics, Users, Workload
-from sim.workloads.synthetic.common import check_events
+from sim.workloads.synthetic.common import Generated, check_events
 from sim.workloads.synthetic.spotify_kernels import draw_interests, guide_to
 
 PERIOD = 10 * SECONDS["d"]
@@ -70,7 +69,7 @@ class SpotifyDense:
 
     name: ClassVar = "spotify-dense"
 
-    class Parameters(plugins.Parameters):
+    class Parameters(Generated):
         """Sizes, popularity, interests and rates; topic 0 is the most popular."""
 
         scale: float = Field(1.0, gt=0, le=1)
@@ -121,7 +120,6 @@ class SpotifyDense:
 
         @property
         def events(self) -> float:
-            """The expected number of publications."""
             return 0.0 if self.publications == "none" else self.scaled[0] * self.event_rate * self.horizon / PERIOD
 
     def __init__(self, parameters: Parameters) -> None:

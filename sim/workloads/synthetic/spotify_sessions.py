@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from sim import plugins
 from sim.base.csr import row_starts
 from sim.base.randomness import Streams
 from sim.base.units import SECONDS, Duration, PositiveDuration, Utc, unit
 from sim.files.parquet import numbers, strings
 from sim.workloads.format.workload import DAY, Interests, Publications, Sessions, Topics, Users, Workload
-from sim.workloads.synthetic.common import check_events
+from sim.workloads.synthetic.common import Generated, check_events
 from sim.workloads.synthetic.online import subscriptions, times_during, times_online
 from sim.workloads.synthetic.spotify import popular_interests, whole_sizes
 from sim.workloads.synthetic.spotify_kernels import one_at_a_time
@@ -41,7 +40,7 @@ class _Told(NamedTuple):
 class SpotifySessions:
     """Friends, playlists and artists that users follow while they are online, in sessions with a daily rhythm."""
 
-    class Parameters(plugins.Parameters):
+    class Parameters(Generated):
         """Follows, sessions and publications; a rate of 0 means never."""
 
         users: int = Field(2000, gt=0, lt=2**31)
@@ -101,11 +100,11 @@ class SpotifySessions:
             for key in ("peak", "release_time"):
                 if (time := getattr(self, key)) >= DAY:
                     raise ValueError(f"{key} is {time:g} s, which is not a time of day (allowed: below {DAY:g} s)")
-            check_events("rates and horizon", self._events())
+            check_events("rates and horizon", self.events)
             return self
 
-        def _events(self) -> float:
-            """An upper bound on the expected number of subscription events and publications."""
+        @property
+        def events(self) -> float:
             sessions = self.users * self.session_rate * (self.horizon / DAY + 1)
             follows = self.friends_per_user + self.playlists_per_user + self.artists_per_user
             heard = self.artists * self.release_rate * self.horizon / SECONDS["w"]
