@@ -68,8 +68,6 @@ def follows(
 
     Either a FOLDER with --format, or --follows and --events.
     """
-    from sim.workloads.models.follow_log import unfollowed
-
     workload = sim.prepare_follows(
         out,
         folder,
@@ -89,9 +87,9 @@ def follows(
         spark=spark,
         progress=not quiet,
     )
-    nobody = unfollowed(workload)
+    nobody = sum(workload.unmatched.values())
     typer.echo(
         f"{out}: {options.rows_said(workload)}; {len(workload.users):,} users, {len(workload.topics):,} topics, "
-        f"{len(workload.interests.indices):,} interests, {len(workload.subscription_events):,} changes, "
+        f"{len(workload.interests):,} interests, {len(workload.subscription_events):,} changes, "
         f"{len(workload.publications):,} publications{f' ({nobody:,} on topics that nobody follows)' if nobody else ''}"
     )

@@ -14,7 +14,7 @@ from oracles.follows import DAY, Event, Follow, Story
 from sim.workloads.format.validation import validate_workload
 from sim.workloads.format.workload import Workload
 from sim.workloads.models import follow_log
-from sim.workloads.models.follow_log import FollowLog, FollowPublications, Follows, follow_workload, unfollowed
+from sim.workloads.models.follow_log import FollowLog, FollowPublications, Follows, follow_workload
 
 USERS, TOPICS = ["2", "10", "ann"], ["1", "a", "b", "c"]
 START = 20_000 * DAY
@@ -115,7 +115,7 @@ def test_follows_that_overlap_touch_or_repeat(
     per_hour = np.bincount(workload.publications.topic, minlength=len(workload.topics)) / (24 * story.days)
     np.testing.assert_allclose(workload.topics.event_rate, per_hour, rtol=1e-12)
     followed = {topic for _, topic in story.interests} | {topic for _, _, topic, _ in story.changes}
-    assert unfollowed(workload) == sum(event.topic not in followed for event in said)
+    assert sum(workload.unmatched.values()) == sum(event.topic not in followed for event in said)
 
 
 def test_nothing_published_is_no_workload() -> None:

@@ -1,4 +1,4 @@
-"""Check-ins too many for one process: divided among tasks by user and by time, they make the tables of one process, in parts."""
+"""Traces too large for one process: divided among tasks by user and by time, they make the tables of one process, in parts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,21 @@ import pytest
 
 from sim.base.errors import WorkloadError
 from sim.workloads.format.folder import load_workload
-from sim.workloads.traces import by_time, by_user, many_checkins, pipeline, quarantine, workshop
+from sim.workloads.traces import (
+    by_time,
+    exchange,
+    follow_pipeline,
+    many_checkins,
+    many_follows,
+    pipeline,
+    quarantine,
+    workshop,
+)
 from sim.workloads.traces.checkin_options import CheckinOptions
+from sim.workloads.traces.follow_pipeline import FollowOptions, prepare_follows
+from sim.workloads.traces.follow_tables import Trace, free_trace
 from sim.workloads.traces.judging import RangeJudge
-from sim.workloads.traces.layouts import GOWALLA
+from sim.workloads.traces.layouts import CSV, GOWALLA, lay_over
 from sim.workloads.traces.pipeline import prepare_checkins
 from sim.workloads.traces.user_filters import UserFilters
 
@@ -43,14 +54,16 @@ def rows(tmp_path: Path) -> Path:
 
 def divided(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on, some hundreds of rows are many."""
-    for module in (pipeline, many_checkins):
+    for module in (pipeline, follow_pipeline):
         monkeypatch.setattr(module, "MANY_ROWS", 100)
-    for module in (many_checkins, by_user):
+    for module in (many_checkins, many_follows, exchange):
         monkeypatch.setattr(module, "PART_ROWS", 700)
-    for module in (many_checkins, quarantine):
-        monkeypatch.setattr(module, "PART_LINES", 2000)
-    monkeypatch.setattr(by_user, "BATCH_ROWS", 50)
-    monkeypatch.setattr(many_checkins, "BLOCK_ROWS", 600)
+    for module in (workshop, quarantine):
+        monkeypatch.setattr(module, "PART_LINES", 1500)
+    monkeypatch.setattr(exchange, "BATCH_ROWS", 50)
+    monkeypatch.setattr(exchange, "_SAMPLE_BITS", 4)
+    for module in (many_checkins, many_follows):
+        monkeypatch.setattr(module, "BLOCK_ROWS", 600)
     monkeypatch.setattr(by_time, "_CHANGING", 200)
 
 
@@ -62,10 +75,10 @@ def tables(folder: Path) -> dict[str, pa.Table]:
     return {name: pa.concat_tables(map(pq.read_table, paths)) for name, paths in found.items()}
 
 
-def assert_same_tables(one: Path, many: Path) -> None:
+def assert_same_tables(one: Path, many: Path, least: int = 4) -> None:
     assert tables(many) == tables(one)
-    assert len(list((many / "subscription_events").iterdir())) > 3
-    assert len(list((many / "quarantine").iterdir())) > 3
+    assert len(list((many / "subscription_events").iterdir())) >= least
+    assert len(list((many / "quarantine").iterdir())) >= least
     first, second = (load_workload(folder).about for folder in (one, many))
     assert second == first
 
@@ -74,6 +87,8 @@ def assert_same_tables(one: Path, many: Path) -> None:
 def test_tasks_write_the_tables_of_one_process(
     rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: CheckinOptions
 ) -> None:
+    if options is PICKY:  # nothing is there twice, so that the first of the reasons for dropping rows applies to none
+        rows.write_text("".join(dict.fromkeys(rows.read_text().splitlines(keepends=True))))
     prepare_checkins(None, [rows], tmp_path / "one", GOWALLA, options)
     divided(monkeypatch)
     workload = prepare_checkins(None, [rows], tmp_path / "many", GOWALLA, options, partitions=3)
@@ -82,12 +97,52 @@ def test_tasks_write_the_tables_of_one_process(
     assert workload.movements.user.tolist() == load_workload(tmp_path / "one").movements.user.tolist()
 
 
+FREE = {"follows": "user,topic,kind,since,until", "events": "time,topic,publisher"}
+
+
+@pytest.fixture
+def follows(tmp_path: Path) -> Trace:
+    """Follows of 200 users, with kinds and times, and publications, in three files, with rows of no use in both tables."""
+    rng = random.Random(4)
+
+    def day() -> str:
+        return f"2010-03-{rng.randrange(1, 29):02}" if rng.random() < 0.6 else ""
+
+    who = [
+        f"{rng.choice([*range(200), 'x 07', ''])},{rng.randrange(60)},{rng.choice(['', 'b', 'a'])}" for _ in range(3000)
+    ]
+    said = [
+        f"{day() or 'once'}T{rng.randrange(24):02}:00:00,{rng.randrange(80)},{rng.choice(['', 3, 'y'])}"
+        for _ in range(2500)
+    ]
+    for name, lines in (("who", [f"{one},{day()},{day()}" for one in who]), ("said", said[:900]), ("more", said[900:])):
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines))
+    layouts = {name: lay_over(CSV, columns=columns) for name, columns in FREE.items()}
+    events = [tmp_path / "said.csv", tmp_path / "more.csv"]
+    return free_trace((layouts["follows"], [tmp_path / "who.csv"]), (layouts["events"], events))
+
+
+@pytest.mark.parametrize(
+    "options", [FollowOptions(), FollowOptions(sample=0.5, window=(1_268_000_000_000_000, None), period=3600)]
+)
+def test_follows_are_divided_like_check_ins(
+    follows: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: FollowOptions
+) -> None:
+    one = prepare_follows(None, follows, tmp_path / "one", options)
+    divided(monkeypatch)
+    many = prepare_follows(None, follows, tmp_path / "many", options, partitions=3)
+    assert_same_tables(tmp_path / "one", tmp_path / "many", least=2)
+    assert (many.about, many.unmatched) == (one.about, one.unmatched)
+    assert many.interests.indptr.tolist() == one.interests.indptr.tolist()
+
+
 def test_so_do_tasks_of_spark_however_files_are_cut(
-    spark: SparkSession, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, rows: Path, follows: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     divided(monkeypatch)
-    prepare_checkins(None, [rows], tmp_path / "one", GOWALLA)
-    prepare_checkins(spark, [rows], tmp_path / "many", GOWALLA, partitions=4)
+    for session, name, partitions in ((None, "one", None), (spark, "many", 4)):
+        prepare_checkins(session, [rows], tmp_path / name / "checkins", GOWALLA, partitions=partitions)
+        prepare_follows(session, follows, tmp_path / name / "follows", partitions=partitions)
     contents = [
         {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         for folder in (tmp_path / "one", tmp_path / "many")

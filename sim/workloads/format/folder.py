@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from sim.workloads.format.parts import files_of, read_parts
 from sim.workloads.format.validation import validate_workload
 from sim.workloads.format.workload import (
     EVENT_TABLES,
+    LARGE_TABLES,
     OPTIONAL_COLUMNS,
     OPTIONAL_TABLES,
     Interests,
@@ -70,16 +71,16 @@ def write_workload(
 ) -> None:
     """Write the folder, `manifest.json` last, so that a killed process leaves no valid workload.
 
-    An existing workload is replaced, unless `parts` are given: the files of all tables of events, which are there already, with their
+    An existing workload is replaced, unless `parts` are given: the files of some `LARGE_TABLES`, which are there already, with their
     SHA-256. `quarantine` holds rows that a pipeline could not use (columns source, line, raw, reason), by table; `lines` are text files
     for other systems to read, by name. Raises WorkloadError where the folder holds something else or the workload breaks the format.
     """
     check_name(folder, WorkloadError)
-    events = [] if parts else list(EVENT_TABLES)
-    validate_workload(workload, folder, events)
+    large = [name for name in LARGE_TABLES if not files_of(name, parts or {})]
+    validate_workload(workload, folder, large)
     if not parts:
         _clear(folder)
-    files = _write_tables(workload, folder, events)
+    files = _write_tables(workload, folder, large)
     if quarantine is not None:
         files.append("quarantine/part-00000.parquet")
         (folder / "quarantine").mkdir()
@@ -116,7 +117,7 @@ def _is_ours(entry: Path, folder: Path) -> bool:
     )
 
 
-def _write_tables(workload: Workload, folder: Path, events: Iterable[str]) -> list[str]:
+def _write_tables(workload: Workload, folder: Path, large: Sequence[str]) -> list[str]:
     topics, users, interests = workload.topics, workload.users, workload.interests
     tables: dict[str, Columns] = {
         f"{key}s.parquet": {
@@ -125,13 +126,15 @@ def _write_tables(workload: Workload, folder: Path, events: Iterable[str]) -> li
         }
         for key, table in (("topic", topics), ("user", users))
     }
-    for name in events:
+    for name in (name for name in EVENT_TABLES if name in large):
         if name not in OPTIONAL_TABLES or workload.counts.get(name):
             tables[f"{name}.parquet"] = _stated(name, getattr(workload, name).columns)
     if workload.content is not None:
         tables |= {f"{name}.parquet": found for name, found in content_tables.columns(workload.content).items()}
     for name, columns in tables.items():
         write_columns(folder / name, columns)
+    if "interests" not in large:
+        return list(tables)
     (folder / "interests").mkdir()
     for part, start in enumerate(range(0, max(len(interests.indices), 1), INTERESTS_PER_PART)):
         stop = min(start + INTERESTS_PER_PART, len(interests.indices))

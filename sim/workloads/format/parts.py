@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 
 # Any: a table's columns follow from its name.
@@ -15,9 +16,9 @@ from numpy.typing import NDArray
 
 from sim.base.arrays import Columns
 from sim.files.parquet import count_rows, read_columns
-from sim.workloads.format.workload import ColumnTable
+from sim.workloads.format.workload import ColumnTable, Interests
 
-EventTable = TypeVar("EventTable", bound=ColumnTable)
+LaterTable = TypeVar("LaterTable", bound=ColumnTable | Interests)
 _IN_MEMORY = (
     1 << 32
 )  # bytes of a column; a longer one is in a temporary file, of which the system keeps in memory what it can
@@ -54,8 +55,9 @@ def _room(rows: int, dtype: Any) -> NDArray[Any]:
         return np.memmap(file, dtype, "w+", shape=rows)
 
 
-def read_later(kind: type[EventTable], rows: int, read: Callable[[], Columns]) -> EventTable:
+def read_later(kind: type[LaterTable], rows: int, read: Callable[[], Columns]) -> LaterTable:
     """A table, with its number of rows, that is read when one of its columns is first asked for."""
+    named = {field.name for field in fields(kind)}  # type: ignore[arg-type]
 
     class Later(kind):  # type: ignore[misc, valid-type]
         def __init__(self) -> None:
@@ -65,11 +67,11 @@ def read_later(kind: type[EventTable], rows: int, read: Callable[[], Columns]) -
             return rows
 
         def __getattr__(self, name: str) -> NDArray[Any]:
-            if name not in kind.dtypes():
+            if name not in named:
                 raise AttributeError(name)
-            self.__dict__.update(kind(**read()).columns)  # with the optional ones
+            self.__dict__.update(vars(kind(**read())))  # with the optional ones
             found: NDArray[Any] = self.__dict__[name]
             return found
 
-    later: EventTable = Later()
+    later: LaterTable = Later()
     return later

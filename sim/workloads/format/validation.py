@@ -11,11 +11,11 @@ import numpy as np
 from sim.base.errors import WorkloadError
 from sim.workloads.content import tables as content_tables
 from sim.workloads.format.checks import Checks
-from sim.workloads.format.workload import EVENT_TABLES, Workload
+from sim.workloads.format.workload import EVENT_TABLES, LARGE_TABLES, Workload
 
 
-def validate_workload(workload: Workload, folder: Path, tables: Collection[str] = EVENT_TABLES) -> None:
-    """Check that the tables, of events only these, conform to the format; `folder` is named in messages.
+def validate_workload(workload: Workload, folder: Path, tables: Collection[str] = LARGE_TABLES) -> None:
+    """Check that the tables, of large ones only these, conform to the format; `folder` is named in messages.
 
     Raises WorkloadError for the first row that is out of order, has an unknown topic or user, lacks a number, or changes an
     interest in an impossible way.
@@ -33,11 +33,12 @@ def validate_workload(workload: Workload, folder: Path, tables: Collection[str] 
     checks.lengths(vars(workload.users))
     checks.positions(workload.users.latitude, workload.users.longitude)
 
-    checks = Checks(f"{folder / 'interests'}")
-    checks.between("topic", interests.indices, 0, topics)
-    checks.ascending(interests.indptr, interests.indices)
+    if "interests" in tables:
+        checks = Checks(f"{folder / 'interests'}")
+        checks.between("topic", interests.indices, 0, topics)
+        checks.ascending(interests.indptr, interests.indices)
 
-    for name in tables:
+    for name in (name for name in EVENT_TABLES if name in tables):
         table, checks = getattr(workload, name), Checks(f"{folder / name}.parquet")
         allowed = {"user": (0, users), "topic": (0, topics), "publisher": (-1, users), "subscriber": (0, users)}
         allowed |= {"retain": (0, 1), "qos": (-1, 2), "session": (0, 2)}

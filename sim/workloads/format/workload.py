@@ -110,6 +110,9 @@ class Interests:
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
 
+    def __len__(self) -> int:
+        return len(self.indices)
+
     def per_topic(self, topics: int) -> NDArray[np.int64]:
         """The number of users that want each topic (topics)."""
         return _counts(self.indices, topics)
@@ -235,6 +238,8 @@ EVENT_TABLES: dict[str, type[ColumnTable]] = {
     "shares": Shares,
 }
 """The tables of a workload's events and of what is shared, in the order in which they are written and checked."""
+LARGE_TABLES = ("interests", *EVENT_TABLES)
+"""The tables that may have been written in parts before the others."""
 OPTIONAL_TABLES = ("movements", "sessions", "deliveries", "absences", "retained_requests", "shares")
 """Tables that are left out where they are empty."""
 OPTIONAL_COLUMNS: dict[str, dict[str, int]] = {"publications": {"retain": 0, "qos": -1}}
@@ -247,8 +252,9 @@ class Workload:
 
     `cell` is the side of a grid cell in degrees where topics are cells, else None. `rows` counts what became of a trace's rows:
     `{"read": n, "kept": n, "quarantined": {reason: n}}`; `unmatched`, which is not written, counts a log's subscriptions that match
-    nothing published, by filter. `hash` identifies the files it was loaded from, "" in memory. `content`: the users' subscriptions
-    and publications by values; the topics are then all predicates (`sim.workloads.content.routing`).
+    nothing published, by filter, or publications that nobody follows, by topic. `hash` identifies the files it was loaded from, "" in
+    memory. `content`: the users' subscriptions and publications by values; the topics are then all predicates
+    (`sim.workloads.content.routing`).
     """
 
     kind: str
@@ -297,7 +303,7 @@ class Workload:
         return {
             "users": len(self.users),
             "topics": len(self.topics),
-            "interests": len(self.interests.indices),
+            "interests": len(self.interests),
             "subscription_events": len(self.subscription_events),
             "publications": len(self.publications),
             "movements": len(self.movements),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 # Any: further fields of the workload, by name.
@@ -24,6 +24,8 @@ EVER, UNENDING = (
 )  # µs since 1970: the start of a follow without a beginning, the end of one without an end
 _AT_ONCE = 8_000_000  # follows
 _DAY = int(DAY) * SECOND
+FollowChanges = tuple[NDArray[np.int64], NDArray[np.int64], int]
+"""When (µs) pairs of a user and a topic change, and the action that all of them are."""
 
 
 @dataclass(frozen=True)
@@ -77,40 +79,18 @@ def follow_workload(
     published = log.published
     if not len(published.micros):
         return None, {}
-    origin = int(published.micros.min()) // _DAY * _DAY
-    days = (int(published.micros.max()) - origin) // _DAY + 1
-    end = origin + days * _DAY
+    origin, days = days_of(int(published.micros.min()), int(published.micros.max()))
 
     def seconds(micros: NDArray[np.int64]) -> NDArray[np.float64]:
         return (micros - origin) / SECOND
 
-    dropped: dict[str, list[NDArray[np.int64]]] = {"outside_window": [], "duplicate": [], "not_sampled": []}
-    follows = []
-    for table in log.follows:
-        outside = np.zeros(len(table.user), np.bool_)
-        if table.until is not None:
-            outside |= table.until <= origin
-        if table.since is not None:
-            outside |= table.since >= end
-        if outside.any():
-            dropped["outside_window"].append(table.row[outside])
-            table = table.where(~outside)
-        follows.append(table)
-    wanted, changes = [], []
-    for part in _parts(follows, len(log.users)):
-        pair, since, until, needed = _intervals(part)
-        dropped["duplicate"].append(part.row[~needed])
-        if chosen is not None:
-            dropped["not_sampled"].append(part.row[needed & ~chosen[part.user]])
-            those = chosen[pair >> 32]
-            pair, since, until = pair[those], since[those], until[those]
-        begun, ended = since <= origin, until < end
-        wanted.append(pair[begun])
-        changes += [(since[~begun], pair[~begun], 1), (until[ended], pair[ended], -1)]
-    left_out = {reason: _rows(rows) for reason, rows in dropped.items()}
+    wanted, changes, left_out = join_follows(
+        log.follows, len(log.users), (origin, origin + days * _DAY), chosen, join_intervals
+    )
     indptr, indices = _csr(wanted, len(log.users))
     del wanted
     time, changed, action = _in_order(changes)
+    del changes
     if not len(indices) and not len(time):
         return None, left_out
     changing = (changed >> 32).astype(np.int32), (changed & 0xFFFFFFFF).astype(np.int32)
@@ -138,17 +118,63 @@ def follow_workload(
         subscription_events=SubscriptionEvents(seconds(time), user(changing[0]), topic(changing[1]), action),
         publications=publications,
         origin=f"{np.datetime64(origin // SECOND, 's')}Z",
+        unmatched=_unfollowed(topic.names, publications, (topic(indices), topic(changing[1]))),
         **about,
     )
     return workload, left_out
 
 
-def unfollowed(workload: Workload) -> int:
-    """The number of publications on topics that no user ever follows."""
-    followed = np.zeros(len(workload.topics), np.bool_)
-    followed[workload.interests.indices] = True
-    followed[workload.subscription_events.topic] = True
-    return int(np.count_nonzero(~followed[workload.publications.topic]))
+def _unfollowed(
+    names: Sequence[str], publications: Publications, followed: Sequence[NDArray[np.int32]]
+) -> dict[str, int]:
+    counts = publications.per_topic(len(names))
+    for topics in followed:
+        counts[topics] = 0
+    return {names[topic]: int(counts[topic]) for topic in np.flatnonzero(counts).tolist()}
+
+
+def days_of(first: int, last: int) -> tuple[int, int]:
+    """Time 0 (µs since 1970) and the number of days of publications from the first to the last."""
+    origin = first // _DAY * _DAY
+    return origin, (last - origin) // _DAY + 1
+
+
+def join_follows(
+    tables: Sequence[Follows],
+    users: int,
+    span: tuple[int, int],
+    chosen: NDArray[np.bool_] | None,
+    join: Callable[..., int],
+) -> tuple[list[NDArray[np.int64]], list[FollowChanges], dict[str, NDArray[np.int64]]]:
+    """The pairs (user << 32 | topic) in force when a span (µs) begins, ascending; the changes until it ends; the rows left out.
+
+    `chosen` and the reasons of rows are as in `follow_workload`, `join` is `join_intervals`.
+    """
+    origin, end = span
+    dropped: dict[str, list[NDArray[np.int64]]] = {"outside_window": [], "duplicate": [], "not_sampled": []}
+    follows = []
+    for table in tables:
+        outside = np.zeros(len(table.user), np.bool_)
+        if table.until is not None:
+            outside |= table.until <= origin
+        if table.since is not None:
+            outside |= table.since >= end
+        if outside.any():
+            dropped["outside_window"].append(table.row[outside])
+            table = table.where(~outside)
+        follows.append(table)
+    wanted, changes = list[NDArray[np.int64]](), list[FollowChanges]()
+    for part in _parts(follows, users):
+        pair, since, until, needed = _intervals(part, join)
+        dropped["duplicate"].append(part.row[~needed])
+        if chosen is not None:
+            dropped["not_sampled"].append(part.row[needed & ~chosen[part.user]])
+            those = chosen[pair >> 32]
+            pair, since, until = pair[those], since[those], until[those]
+        begun, ended = since <= origin, until < end
+        wanted.append(pair[begun])
+        changes += [(since[~begun], pair[~begun], 1), (until[ended], pair[ended], -1)]
+    return wanted, changes, {reason: _rows(rows) for reason, rows in dropped.items()}
 
 
 def _parts(tables: Sequence[Follows], users: int) -> Iterator[Follows]:
@@ -167,7 +193,9 @@ def _parts(tables: Sequence[Follows], users: int) -> Iterator[Follows]:
         )
 
 
-def _intervals(part: Follows) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+def _intervals(
+    part: Follows, join: Callable[..., int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """The joined intervals: user << 32 | topic, since, until; and the mask of the part's rows that they need."""
     assert part.since is not None
     assert part.until is not None
@@ -175,7 +203,7 @@ def _intervals(part: Follows) -> tuple[NDArray[np.int64], NDArray[np.int64], NDA
     order = np.lexsort((part.row, -part.until, part.since, pair))
     ordered = np.ones(len(pair), np.bool_)
     first, end = np.empty(len(pair), np.int64), np.empty(len(pair), np.int64)
-    count = join_intervals(pair[order], part.since[order], part.until[order], ordered, first, end)
+    count = join(pair[order], part.since[order], part.until[order], ordered, first, end)
     needed = np.empty(len(pair), np.bool_)
     needed[order] = ordered
     begin = order[first[:count]]
@@ -196,9 +224,7 @@ def _csr(pairs: Sequence[NDArray[np.int64]], users: int) -> tuple[NDArray[np.int
     return indptr, np.concatenate([np.empty(0, np.int32), *((part & 0xFFFFFFFF).astype(np.int32) for part in pairs)])
 
 
-def _in_order(
-    changes: Sequence[tuple[NDArray[np.int64], NDArray[np.int64], int]],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]:
+def _in_order(changes: Sequence[FollowChanges]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]:
     """Sort times, pairs and actions by time, then by user and topic."""
     time = np.concatenate([np.empty(0, np.int64), *(times for times, _, _ in changes)])
     pair = np.concatenate([np.empty(0, np.int64), *(pairs for _, pairs, _ in changes)])

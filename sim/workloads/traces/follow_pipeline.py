@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from sim.base.errors import WorkloadError
+from sim.base.naming import Raw
 from sim.base.randomness import Streams
 from sim.base.units import format_duration
 from sim.spark import sql
@@ -16,12 +17,13 @@ from sim.workloads.models.follow_log import follow_workload
 from sim.workloads.traces import follows as stages
 from sim.workloads.traces.follow_kernels import FollowRules, LabelRules
 from sim.workloads.traces.follow_tables import FollowTable, Trace
+from sim.workloads.traces.many_follows import prepare_many_follows
 from sim.workloads.traces.rows import read_rows
 from sim.workloads.traces.shelves import Shelf
 from sim.workloads.traces.strays import rows_per_day
 from sim.workloads.traces.trace_options import TraceOptions
 from sim.workloads.traces.user_filters import check_sample, sampled
-from sim.workloads.traces.workshop import TraceProgress, TraceTable, Workshop, open_workshop
+from sim.workloads.traces.workshop import MANY_ROWS, TraceProgress, TraceTable, Workshop, open_workshop
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,6 @@ def prepare_follows(
             of = trace.labels[0]
             table = TraceTable(of.layout, of.used, LabelRules(of), partial(stages.read_labels, labels=of))
             labels = {of.kind: stages.load_labels(shop.read(table, len(tables), "reading the names of topics"))}
-        progress(f"joining follows of {shop.reasons[None]:,} rows", "")
-        log = stages.load_follows(shelves, tables, labels)
-        shop.warn_of_strays(rows_per_day([log.published.micros]), "publications")
         generator = {
             "name": "follows",
             **trace.parameters(),
@@ -79,10 +78,14 @@ def prepare_follows(
             "sample": options.sample,
             "size": options.size,
         }
+        about: Raw = {"period": options.period, "size": options.size, "generator": generator}
+        if sum(shelf.rows for shelf in shelves) > MANY_ROWS:
+            return prepare_many_follows(shop, shelves, tables, labels, options.sample, streams, about)
+        progress(f"joining follows of {shop.reasons[None]:,} rows", "")
+        log = stages.load_follows(shelves, tables, labels)
+        shop.warn_of_strays(rows_per_day([log.published.micros]), "publications")
         chosen = None if options.sample == 1 else sampled(log.users, options.sample, streams)
-        workload, dropped = follow_workload(
-            log, period=options.period, size=options.size, chosen=chosen, generator=generator, seed=options.seed
-        )
+        workload, dropped = follow_workload(log, chosen=chosen, seed=options.seed, **about)
         del log  # which is as large as the workload
         shop.leave_out(dropped)
         if workload is None:

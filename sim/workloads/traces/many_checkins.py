@@ -15,19 +15,17 @@ from sim.workloads.format.folder import read_event_table
 from sim.workloads.format.parts import files_of, read_later
 from sim.workloads.format.workload import DAY, Movements, Publications, SubscriptionEvents, Users, Workload
 from sim.workloads.models.location import Cells, cells_with, draw_friends, followers_of, initial_interests
-from sim.workloads.traces.by_time import BLOCK_ROWS, BlockWriter, SharedArrays, Whereabouts, cut_blocks
-from sim.workloads.traces.by_user import PART_ROWS, DroppedRows, PieceSplitter, UserPart
+from sim.workloads.traces.by_time import BlockWriter, VisitGrid, Whereabouts
+from sim.workloads.traces.by_user import DroppedRows, PieceSplitter, UserPart
 from sim.workloads.traces.checkin_options import CheckinOptions
-from sim.workloads.traces.quarantine import PART_LINES, QuarantinePart
+from sim.workloads.traces.exchange import BLOCK_ROWS, PART_ROWS, SortedRows, cut_blocks
 from sim.workloads.traces.shelves import Shelf
 from sim.workloads.traces.spark_tasks import TaskResult, by_value
-from sim.workloads.traces.strays import DayCounts
+from sim.workloads.traces.strays import days_of_all
 from sim.workloads.traces.times import iso
 from sim.workloads.traces.user_filters import calendar_months
 from sim.workloads.traces.workshop import Workshop
 
-MANY_ROWS = 4_000_000
-"""More usable rows than these are divided among tasks."""
 _DAY = int(DAY) * 1_000_000
 _TABLES = {"movements": Movements, "publications": Publications, "subscription_events": SubscriptionEvents}
 
@@ -41,11 +39,10 @@ def prepare_many(
     """
     each = options.publications == "per-check-in"
     found = _by_user(shop, shelf, options, streams, zone)
-    dropped = sum((Counter(one["dropped"]) for one in found), Counter[str]())
-    shop.count(dropped)
+    shop.count(sum((Counter(one["dropped"]) for one in found), Counter[str]()))
     if not any(one["names"] for one in found):
         raise shop.nothing_usable("none of {} is usable")
-    days = _all_days([one["days"] for one in found])
+    days = days_of_all([one["days"] for one in found])
     shop.warn_of_strays(days, "check-ins")
     users, cells, grid = _numbered(shop, found, options.cell)
     friends = draw_friends(len(users), options.friends, streams.generator("workload.friends"))
@@ -53,29 +50,28 @@ def prepare_many(
     grid.keep("friends", friends.ravel())
     grid.keep("followed_from", followed_from)
     grid.keep("followers", followers)
-    starts = {kind: [one["starts"][kind] for one in found] for kind in found[0]["starts"]}
+    files = {kind: [SortedRows(**one["files"][kind]) for one in found] for kind in found[0]["files"]}
     most = "each" if each else "visits"
-    blocks = cut_blocks(starts[most], sum(one["rows"][most] for one in found), max(BLOCK_ROWS, len(users)))
+    blocks = cut_blocks(
+        [rows.starts for rows in files[most]], sum(one["rows"][most] for one in found), max(BLOCK_ROWS, len(users))
+    )
     shop.each(Whereabouts(grid, blocks), range(len(found)), "finding visits")
 
     from sim.workloads.models.location_kernels import ChangesOut, subscription_changes
 
     writer = BlockWriter(
-        *(grid, shop.tables, blocks, starts, days[0] * _DAY, friends.shape, options.size),
+        *(grid, shop.tables, blocks, files, days[0] * _DAY, friends.shape, options.size),
         (subscription_changes if shop.spark is None else by_value(subscription_changes), ChangesOut),
     )
     for table in (*_TABLES, "quarantine"):
         shop.tables.below(table)
     written = shop.each(writer, range(len(blocks) + 1), "writing visits, publications and subscription changes")
-    sources = [source.name for source in shop.sources]
-    quarantine = QuarantinePart(shelf, DroppedRows(shop.work, len(found), list(dropped)), sources, shop.tables)
-    lines = sum(piece.lines for piece in shelf.pieces)
-    sums = shop.each(quarantine, range(-(-lines // PART_LINES)), "writing the quarantine")
+    sums = shop.quarantine(DroppedRows(shop.work, len(found)))
     published = np.zeros(len(cells), np.int64)
     for one in written:
         published[one["cells"]] += one["counts"]
         sums.append(one["sums"])
-    files = {name: digest for some in sums for name, digest in some.items()}
+    digests = {name: digest for some in sums for name, digest in some.items()}
     here = np.empty(len(users), np.int32)
     for part in range(len(found)):
         here[grid.read(f"users-{part}")] = grid.read(f"here-{part}")
@@ -86,13 +82,13 @@ def prepare_many(
         topics=cells.topics(published, horizon),
         users=users,
         interests=initial_interests(here, friends),
-        **_read_later(shop, files, sum((Counter(one["rows"]) for one in written), Counter[str]())),
+        **_read_later(shop, digests, sum((Counter(one["rows"]) for one in written), Counter[str]())),
         cell=options.cell,
         origin=iso(days[0] * _DAY),
         generator={**generator, "friends": options.friends},
         seed=streams.seed,
     )
-    return shop.finish(workload, files)
+    return shop.finish(workload, digests)
 
 
 def _by_user(shop: Workshop, shelf: Shelf, options: CheckinOptions, streams: Streams, zone: str) -> list[TaskResult]:
@@ -111,19 +107,9 @@ def _by_user(shop: Workshop, shelf: Shelf, options: CheckinOptions, streams: Str
     return found
 
 
-def _all_days(counts: Sequence[DayCounts]) -> DayCounts:
-    """The sum of counts by day."""
-    some = [(first, count) for first, count in counts if len(count)]
-    least, end = min(first for first, _ in some), max(first + len(count) for first, count in some)
-    total = np.zeros(end - least, np.int64)
-    for first, count in some:
-        total[first - least : first - least + len(count)] += count
-    return least, total
-
-
-def _numbered(shop: Workshop, found: Sequence[TaskResult], side: float) -> tuple[Users, Cells, SharedArrays]:
+def _numbered(shop: Workshop, found: Sequence[TaskResult], side: float) -> tuple[Users, Cells, VisitGrid]:
     """All users and cells, and what tasks know of them; users are numbered as in `Names`, cells by row and column."""
-    grid = SharedArrays(shop.work, side)
+    grid = VisitGrid(shop.work, side)
     names = [name for one in found for name in one["names"]]
     order = np.array(sorted(range(len(names)), key=lambda number: name_key(names[number])))
     number = np.empty(len(names), np.int32)

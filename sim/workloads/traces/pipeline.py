@@ -22,14 +22,14 @@ from sim.workloads.traces.checkin_kernels import CheckinRules
 from sim.workloads.traces.checkin_options import CheckinOptions
 from sim.workloads.traces.judging import beyond_kernels
 from sim.workloads.traces.layouts import Layout
-from sim.workloads.traces.many_checkins import MANY_ROWS, prepare_many
+from sim.workloads.traces.many_checkins import prepare_many
 from sim.workloads.traces.places import PlaceRules, store_places
 from sim.workloads.traces.rows import read_rows
 from sim.workloads.traces.sources import Inputs
 from sim.workloads.traces.strays import rows_per_day
 from sim.workloads.traces.times import iso
 from sim.workloads.traces.user_filters import calendar_months, select_users
-from sim.workloads.traces.workshop import TraceProgress, TraceTable, Workshop, open_workshop
+from sim.workloads.traces.workshop import MANY_ROWS, TraceProgress, TraceTable, Workshop, open_workshop
 
 _DAY = int(DAY) * 1_000_000
 

@@ -23,13 +23,13 @@ from sim.workloads.traces.sources import Source
 from sim.workloads.traces.spark_tasks import TaskResult
 
 # A row's reason is the first of these that applies. The last three are of users of whom no row is used.
-_REASONS = (
+REASONS = (
     *("unparsable", "bad_time", "bad_position", "null_island", "outside_box", "outside_window"),
     *("retained", "no_effect", "duplicate"),
     *("not_sampled", "not_every_month", "few_visits"),
 )
 # Reasons that indicate a wrong layout; the others are about the content.
-FORM = _REASONS[:3]
+FORM = REASONS[:3]
 
 _SCHEMA = pa.schema({"source": pa.string(), "line": pa.int64(), "raw": pa.string(), "reason": pa.string()})
 _COLUMNS = ("row", "raw", "reason")
@@ -143,9 +143,9 @@ def _tables_of(tables: Iterable[pa.Table], rows: int, *, combined: bool = False)
 
 @dataclass(frozen=True)
 class QuarantinePart:
-    """Writes the quarantined rows among `PART_LINES` lines that a shelf's pieces have, one after the other, to a file."""
+    """Writes the quarantined rows among `PART_LINES` lines that the pieces of shelves have, one after the other, to a file."""
 
-    shelf: Shelf
+    shelves: Sequence[Shelf]
     drops: Drops
     names: Sequence[str]
     tables: Directory
@@ -159,13 +159,14 @@ class QuarantinePart:
         return PART_LINES, {name: self.tables.sha256(name)}
 
     def _rows(self, first: int, stop: int) -> Iterator[tuple[Piece, pa.Table]]:
-        ends = np.cumsum([piece.lines for piece in self.shelf.pieces]).tolist()
-        for piece, shift, end in zip(self.shelf.pieces, self.shelf.shifts(), ends, strict=True):
-            begin = end - piece.lines
-            if begin < stop and first < end:
-                for rows in _bad_rows(self.shelf, piece, shift, self.drops):
-                    line = int64_values(rows["line"].combine_chunks()) - shift + begin
-                    yield piece, rows.slice(*_within(line, first, stop))
+        end = 0
+        for shelf in self.shelves:
+            for piece, shift in zip(shelf.pieces, shelf.shifts(), strict=True):
+                begin, end = end, end + piece.lines
+                if begin < stop and first < end:
+                    for rows in _bad_rows(shelf, piece, shift, self.drops):
+                        line = int64_values(rows["line"].combine_chunks()) - shift + begin
+                        yield piece, rows.slice(*_within(line, first, stop))
 
 
 def _within(ascending: NDArray[np.int64], first: int, stop: int) -> tuple[int, int]:
@@ -222,7 +223,7 @@ def account(reasons: Counter[str | None], left_out: Mapping[str, int]) -> Raw:
 
     Only logs with readers of their own have lines that are `left_out`.
     """
-    quarantined = {reason: reasons[reason] for reason in _REASONS if reasons[reason]}
+    quarantined = {reason: reasons[reason] for reason in REASONS if reasons[reason]}
     left = {"left_out": dict(sorted(left_out.items()))} if left_out else {}
     return {"read": reasons.total() + sum(left_out.values()), "kept": reasons[None], "quarantined": quarantined, **left}
 

@@ -44,6 +44,18 @@ def by_value(kernel: Callable[..., int]) -> Callable[..., int]:
     return plain
 
 
+def compiled_once(function: Callable[..., int], *types: type) -> tuple[Any, ...]:
+    """A kernel `by_value` and the types of its records, compiled once in a process, though each task has an own function and types."""
+    if hasattr(function, "py_func"):
+        return function, *types
+    import numba  # which executors have, as they perform runs
+
+    known: dict[str, tuple[Any, ...]] = numba.__dict__.setdefault("_compiled_once", {})
+    if function.__name__ not in known:
+        known[function.__name__] = numba.njit(function), *types
+    return known[function.__name__]
+
+
 def in_tasks(
     spark: sql.SparkSession, work: TaskWork[TaskItem], items: Sequence[TaskItem], rows: Accumulator[int]
 ) -> list[TaskResult]:

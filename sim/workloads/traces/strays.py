@@ -55,6 +55,16 @@ def rows_per_day(times: Sequence[NDArray[np.int64]]) -> DayCounts:
     return least, counts
 
 
+def days_of_all(counts: Sequence[DayCounts]) -> DayCounts:
+    """The sum of counts by day."""
+    some = [(first, count) for first, count in counts if len(count)]
+    least, end = min(first for first, _ in some), max(first + len(count) for first, count in some)
+    total = np.zeros(end - least, np.int64)
+    for first, count in some:
+        total[first - least : first - least + len(count)] += count
+    return least, total
+
+
 def find_span(least: int, counts: NDArray[np.int64]) -> PlausibleSpan:
     """The plausible span of rows, `rows_per_day`, of which there are some.
 

@@ -29,6 +29,11 @@ class Names:
         ids: NDArray[np.int32] = np.array([*numbers, -1], np.int32)[codes(column)]
         return ids
 
+    @property
+    def unsorted(self) -> list[str]:
+        """The names by their numbers."""
+        return list(self._number)
+
     def sort(self) -> NDArray[np.int32]:
         """The place in `names` of each number; -1 for -1. Whole numbers come first, by value, then the others by code points."""
         self.names = sorted(self._number, key=name_key)

@@ -32,7 +32,16 @@ from sim.workloads.traces.layouts import Layout
 from sim.workloads.traces.log_rows import read_log
 from sim.workloads.traces.output_room import check_room, folder_beside
 from sim.workloads.traces.parquet_fields import beyond_parquet
-from sim.workloads.traces.quarantine import account, check_form, describe_reasons, dropped_before, quarantined
+from sim.workloads.traces.quarantine import (
+    PART_LINES,
+    Drops,
+    QuarantinePart,
+    account,
+    check_form,
+    describe_reasons,
+    dropped_before,
+    quarantined,
+)
 from sim.workloads.traces.ranges import cut_files, cut_parquet
 from sim.workloads.traces.readers.broker_lines import LogReader
 from sim.workloads.traces.rows import names_in
@@ -45,6 +54,8 @@ from sim.workloads.traces.time_kernels import example_of
 from sim.workloads.traces.times import example_time
 from sim.workloads.traces.trace_options import TraceOptions
 
+MANY_ROWS = 4_000_000
+"""More usable rows than these are divided among tasks."""
 LASTING_BYTES = 1 << 30
 """Files with more bytes than these are not read again if a process is killed after that."""
 # Called with the present step and, repeatedly, with its progress ("" at its start).
@@ -254,6 +265,12 @@ class Workshop:
         """Count rows that had no reason so far but have one now."""
         for reason, rows in late.items():
             self.reasons.update({reason: rows, None: -rows})
+
+    def quarantine(self, drops: Drops) -> list[TaskResult]:
+        """The SHA-256 of the files in `tables` with the rows that are not used, `drops` among them, which tasks write."""
+        lines = sum(piece.lines for shelf in self.shelves for piece in shelf.pieces)
+        work = QuarantinePart(self.shelves, drops, [source.name for source in self.sources], self.tables)
+        return self.each(work, range(-(-lines // PART_LINES)), "writing the quarantine")
 
     def nothing_usable(self, found: str) -> WorkloadError:
         """The error where no workload can be made; `found` is what was found, with {} for the number of rows."""
