@@ -19,7 +19,8 @@ import numpy as np
 import servers
 import tiny
 
-from sim.calibration.mqtt import BrokerAddress, MqttConnection, arrivals, numbered, publish_head
+from sim.calibration.mqtt import BrokerAddress, MqttConnection, publish_head
+from sim.calibration.packets import NOBODYS, READER, read_packets
 from sim.scenario.reader import load_scenario
 from sim.simulation import build
 from sim.workloads.format.workload import Workload
@@ -92,17 +93,21 @@ class MqttClients:
 
     def __post_init__(self) -> None:
         self._sent: list[tuple[int, int]] = []
+        self._numbers, readers = np.zeros(1 << 12, np.int64), np.zeros(len(self.cases) * USERS, READER)
+        readers["number"] = NOBODYS
+        self._readers: dict[MqttConnection, np.void] = {}
         for case in self.cases:
             for user, host in enumerate(case.host):
                 address = BrokerAddress("127.0.0.1", self.ports[host])
                 one = self.users[case.number, user] = MqttConnection(address, f"c{case.number}-{user}")
+                self._readers[one] = readers[len(self._readers)]
                 if topics := [case.topic(topic) for topic in case.wanted(user)]:
                     one.subscribe(topics)
 
     def publish(self, case: Case) -> None:
         rows = case.world.publications
         for topic, user, size in zip(rows.topic.tolist(), rows.publisher.tolist(), rows.size.tolist(), strict=True):
-            packet = numbered(publish_head(case.topic(topic), size), bytes(size - 12), len(self._sent), 1)
+            packet = publish_head(case.topic(topic), size) + len(self._sent).to_bytes(8) + bytes(size - 12)
             self._sent.append((case.number, topic))
             self.users[case.number, user].socket.sendall(packet)
 
@@ -112,8 +117,9 @@ class MqttClients:
         ready, _, _ = select.select(list(by_socket), [], [], seconds)
         for each in ready:
             user, one = by_socket[each]
-            numbers, one.rest = arrivals(one.rest + each.recv(1 << 16))
-            self.received.update((*self._sent[number], user) for number in numbers)
+            data = np.frombuffer(each.recv(1 << 16), np.uint8)
+            found = read_packets(self._readers[one], data, len(data), self._numbers)
+            self.received.update((*self._sent[number], user) for number in self._numbers[:found].tolist())
         return bool(ready)
 
     def close(self) -> None:

@@ -30,7 +30,9 @@ FEWEST = 20
 VERSION_WITHIN = 0.5
 """How long a broker may take to say its version, s."""
 BOTTLENECK = 0.9
-"""The share of time running from which on the client may limit the throughput."""
+"""The share of time with something to do from which on the client may limit the throughput."""
+BUNDLES = 1.5
+"""From this factor on between the times of a copy below and at saturation, the costs at saturation hold only there."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,21 @@ class CalibratedBroker:
 
     @property
     def busiest_client(self) -> LoadStep:
-        """The saturated step in which the client ran most, compared with the broker."""
+        """The saturated step in which the client had most to do, compared with the broker."""
         saturated = [step for step in self.steps if step.kind == "saturated"]
         return max(saturated, key=lambda step: step.client - (step.broker or 0.0))
+
+    @property
+    def client_limits(self) -> bool:
+        """Whether the client, not the broker, may have limited the throughput in some step."""
+        return self.busiest_client.client > max(self.busiest_client.broker or 0.0, BOTTLENECK)
+
+    @property
+    def bundles(self) -> float | None:
+        """By which factor a copy takes longer below saturation, where it is more than `BUNDLES`: the broker sends several at once."""
+        apart = float(np.nanmedian([step.per_copy for step in self.steps if step.kind == "loaded"]))
+        factor = apart / max(self.fit.costs["send_client"].value, 1e-9)
+        return factor if factor > BUNDLES else None
 
     def preset(self) -> Raw:
         """The content of the file for scenarios: costs in microseconds, and how they were measured."""
@@ -64,6 +78,7 @@ class CalibratedBroker:
         intervals = {
             key: [f"{1e6 * bound:.4g}us" for bound in (one.low, one.high)] for key, one in self.fit.costs.items()
         }
+        left_out = set() if self.fit.costs["wake_up"].value else {"wake_up_half", "wake_up_least"}
         worst = {
             kind: float(f"{max(abs(one.relative) for one in self.fit.residuals if one.step.kind == kind):.3g}")
             for kind in ("idle", "saturated")
@@ -78,9 +93,7 @@ class CalibratedBroker:
             "clean": float(f"{self.clean:.3g}"),
         }
         return {
-            "costs": {
-                key: costs[key] for key in ("time", "send", "send_client", "per_byte", "wake_up", "wake_up_half")
-            },
+            "costs": {key: costs[key] for key in ("time", "send", *FITTED[1:]) if key not in left_out},
             "measured": {**about, "confidence_intervals": intervals, "largest_residual": worst},
         }
 

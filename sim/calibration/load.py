@@ -8,10 +8,9 @@ the same machine would pay for waking it with every copy.
 from __future__ import annotations
 
 import gc
+import os
 import secrets
 import select
-import socket
-import struct
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,22 +19,29 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Item, Items
 from sim.calibration import mqtt
 from sim.calibration.accounting import TaskTimes, times_of_this_thread
-from sim.calibration.mqtt import (
-    SMALLEST,
-    BrokerAddress,
-    BrokerError,
-    MqttConnection,
-    arrivals,
-    numbered,
-    publish_head,
+from sim.calibration.client import (
+    ALL_ARRIVED,
+    CHANGE,
+    CLOSED,
+    KIND,
+    LOOK_NOW,
+    NO_MQTT,
+    NOT_DUE,
+    PUBLICATION,
+    SLEEP,
+    SPIN,
+    ClientState,
+    Subscribers,
+    run_client,
 )
+from sim.calibration.mqtt import TAG, BrokerAddress, BrokerError, MqttConnection, publish_head
 
-_AT_ONCE = 1 << 18  # bytes read at once
 _BATCH = 1 << 16  # bytes sent at once
-_ROW = 2_000_000  # ns between two looks at the accounts, at least
-_SPIN = 150e-6  # s before a publication is due in which the client does not sleep, as sleep ends late
+_ROW = 2_000_000  # ns between two looks at the accounts; a broker that is silent for as long is slow
+_LONGEST = 1e6  # s
 _NS = 1_000_000_000
 
 
@@ -64,24 +70,41 @@ class LoadPlan:
 class LoadRecord(NamedTuple):
     """What happened: for each publication when it was sent and when its last copy arrived (ns; 0: none did), and its copies.
 
-    `receiver`, `number` and `stamp` are the subscriber and the publication of each copy, and when it arrived. `start` is time 0 of the
-    plan. `accounts` has rows of (time, the broker's time on a
-    core, its waits for one, and both of the client), in ns, cumulative.
+    `late` is by how much later than due each was sent (ns). `receiver`, `number` and `stamp` are the subscriber and the publication of
+    each copy, and when it arrived. `start` is time 0 of the plan. `accounts` has rows of (time, the broker's time on a core, its waits
+    for one, and both of the client), in ns, cumulative. `worked` is for how long (ns) the client had something to do.
     """
 
     sent: NDArray[np.int64]
     last: NDArray[np.int64]
     copies: NDArray[np.int64]
+    late: NDArray[np.int64]
     receiver: NDArray[np.int64]
     number: NDArray[np.int64]
     stamp: NDArray[np.int64]
     start: int
     accounts: NDArray[np.int64]
+    worked: int
 
     @property
     def delay(self) -> NDArray[np.float64]:
         """From sending a publication to the arrival of its last copy, s."""
         return (self.last - self.sent) / _NS
+
+    @property
+    def idle(self) -> NDArray[np.float64]:
+        """For how long the broker had had nothing to do when each publication was sent, s; not positive where it had."""
+        before = np.concatenate([[self.start], np.maximum.accumulate(self.last)[:-1]])
+        idle: NDArray[np.float64] = (self.sent - before) / _NS
+        return idle
+
+    @property
+    def per_copy(self) -> NDArray[np.float64]:
+        """The time from one copy of a publication to the next, s; NaN where there is but one."""
+        first = np.full(len(self.sent), NOT_DUE)
+        np.minimum.at(first, self.number, self.stamp)
+        apart: NDArray[np.float64] = (self.last - first) / _NS / np.where(self.copies > 1, self.copies - 1, np.nan)
+        return apart
 
 
 @dataclass
@@ -97,8 +120,8 @@ class LoadGenerator:
     def __post_init__(self) -> None:
         self.run_name = f"brokersim-{secrets.token_hex(4)}"
         self._client = times_of_this_thread()
-        self._by_file: dict[int, tuple[int, MqttConnection]] = {}
-        self._waiting = select.epoll()
+        self.waiting = select.epoll()
+        self.reading = Subscribers.of([])
 
     def __enter__(self) -> Self:
         return self
@@ -106,7 +129,7 @@ class LoadGenerator:
     def __exit__(self, *_: object) -> None:
         for connection in (*self.publishers, *self.subscribers):
             connection.close()
-        self._waiting.close()
+        self.waiting.close()
         self._client.close()
 
     def connect(
@@ -125,11 +148,14 @@ class LoadGenerator:
             self.subscribers.append(connection)
             for first in range(0, len(wanted), 100):
                 connection.subscribe([self.topics[topic] for topic in wanted[first : first + 100]])
-        for number, connection in enumerate(self.subscribers):
-            self._by_file[connection.socket.fileno()] = number, connection
-            self._waiting.register(connection.socket.fileno(), select.EPOLLIN)
+        files = [connection.socket.fileno() for connection in self.subscribers]
+        self.reading = Subscribers.of(files)
+        for file in files:
+            self.waiting.register(file, select.EPOLLIN)
         for connection in (*self.publishers, *self.subscribers):
             connection.socket.setblocking(False)
+        none = np.zeros(0, np.int64)
+        self.run(LoadPlan(none, none, none, none))  # compiles the client's loop
 
     def run(self, plan: LoadPlan) -> LoadRecord:
         """Put the load on the broker. Raises BrokerError where it ends connections, or delivers nothing for too long."""
@@ -146,199 +172,129 @@ class LoadGenerator:
         broker = (0, 0) if self.broker is None else self.broker.read()
         return (time.time_ns(), *broker, *self._client.read())
 
-    def receive(self, chunks: list[tuple[list[int], int, int]], before: int) -> int:
-        """Read what has arrived, without waiting: numbers, subscriber and time (ns); returns how many copies, beside those `before`."""
-        copies = 0
-        for file, _ in self._waiting.poll(0):
-            receiver, connection = self._by_file[file]
-            try:
-                data, extra, _, _ = connection.socket.recvmsg(_AT_ONCE, 64)
-            except BlockingIOError:
-                continue
-            except OSError as error:
-                raise self._closed(connection, before + copies, str(error.strerror)) from None
-            if not data:
-                raise self._closed(connection, before + copies, "end of file")
-            if extra:
-                seconds, ns = struct.unpack("qq", extra[0][2][:16])
-                stamp = seconds * _NS + ns
-            else:
-                stamp = time.time_ns()
-            try:
-                found, connection.rest = arrivals(connection.rest + data if connection.rest else data)
-            except ValueError:
-                raise connection.wrong("what the broker sends is not MQTT") from None
-            connection.acknowledge()
-            chunks.append((found, receiver, stamp))
-            copies += len(found)
-        return copies
+    def change(self, subscriber: int, topic: int, joins: bool) -> None:
+        """Subscribe or unsubscribe, without waiting for a confirmation."""
+        connection = self.subscribers[subscriber]
+        connection.send(connection.change(self.topics[topic], joins))
 
     def sleep(self, seconds: float) -> None:
         """Wait until something arrives, at most this long; unlike epoll's own, the timeout has microseconds."""
-        select.select([self._waiting], [], [], max(seconds, 0.0))
+        select.select([self.waiting], [], [], max(seconds, 0.0))
 
-    def _closed(self, connection: MqttConnection, copies: int, reason: str) -> BrokerError:
-        return connection.wrong(f"the broker closed a connection after {copies:,} deliveries ({reason})")
+    def wrong(self, code: int, doing: Item) -> BrokerError:
+        """The error if the client's loop returned because of one."""
+        one = self.publishers[0]
+        if code == NO_MQTT:
+            return one.wrong("what the broker sends is not MQTT")
+        reason = os.strerror(int(doing["error"])) if doing["error"] else "end of file"
+        return one.wrong(f"the broker closed a connection after {doing['arrived']:,} deliveries ({reason})")
 
 
 class _Run:
-    """One load; times are of the clock of kernel's stamps, in ns."""
+    """One load; times are of the clock of the kernel's stamps, in ns."""
 
     def __init__(self, load: LoadGenerator, plan: LoadPlan) -> None:
         self._load, self._plan = load, plan
-        self._sent = np.zeros(len(plan), np.int64)
-        self._heads: dict[tuple[int, int], tuple[bytes, bytes]] = {}
-        self._unsent: dict[socket.socket, bytearray] = {}
-        self._chunks: list[tuple[list[int], int, int]] = []
-        self._due = self._arrived = self._last_arrival = 0
+        publications, kinds = self._publications()
+        largest = int(kinds["size"].max(initial=1))
+        batch = max(min(plan.window // 2, _BATCH // largest), 1)
+        self._state = ClientState.of(publications, kinds, load.reading, plan.window, batch)
+        self._changes = list(plan.changes)[::-1]
+        self._noted: list[tuple[NDArray[np.int64], ...]] = []
         self._rows: list[tuple[int, ...]] = []
-        self._next = self._start = 0
+
+    def _publications(self) -> tuple[Items, Items]:
+        """The publications as the client's loop has them, and what they look like."""
+        plan, load = self._plan, self._load
+        alike, kind = np.unique(np.stack([plan.topic, plan.size]), axis=1, return_inverse=True)
+        kinds = np.zeros(alike.shape[1], KIND)
+        for row, (topic, size) in zip(kinds, alike.T.tolist(), strict=True):
+            head = publish_head(load.topics[topic], size)
+            row["length"], row["head"][: len(head)] = len(head), np.frombuffer(head, np.uint8)
+            row["size"] = len(head) + size - len(TAG)
+        found = np.zeros(len(plan), PUBLICATION)
+        found["kind"], found["copies"] = kind.ravel(), plan.copies
+        found["file"] = np.array([each.socket.fileno() for each in load.publishers])[plan.publisher]
+        if plan.time is not None:
+            found["time"] = plan.time * _NS
+        return found, kinds
 
     def record(self) -> LoadRecord:
-        plan = self._plan
-        self._look(force=True)
-        self._last_arrival = time.time_ns()
-        self._start = self._last_arrival + 1_000_000
-        if plan.window:
-            self._keep_under_way()
-        else:
-            self._at_times()
-        self._drain()
-        self._look(force=True)
+        """Put the load on the broker, and note what happens."""
+        plan, load, doing = self._plan, self._load, self._state.progress[0]
+        now = time.time_ns()
+        doing["last_news"], doing["start"] = now, now + 1_000_000
+        doing["end"] = now + int(min(plan.seconds, _LONGEST) * _NS)
+        self._look()
+        while True:
+            doing["change"] = doing["start"] + int(self._changes[-1][0] * _NS) if self._changes else NOT_DUE
+            code = run_client(self._state, load.waiting.fileno())
+            self._note(int(doing["noted"]))
+            if code == ALL_ARRIVED:
+                break
+            if code == LOOK_NOW:
+                self._look()
+                if self._gives_up():
+                    break
+            elif code == CHANGE:
+                _, subscriber, topic, joins = self._changes.pop()
+                load.change(subscriber, topic, joins)
+            elif code == SLEEP:
+                self._sleep()
+            elif code in (CLOSED, NO_MQTT):
+                raise load.wrong(code, doing)
+        self._look()
         return self._recorded()
 
+    def _note(self, count: int) -> None:
+        """Keep arrivals."""
+        state = self._state
+        if count:
+            self._noted.append(tuple(each[:count].copy() for each in (state.receivers, state.numbers, state.stamps)))
+
     def _recorded(self) -> LoadRecord:
-        sizes = [len(numbers) for numbers, _, _ in self._chunks]
-        number = np.array([each for numbers, _, _ in self._chunks for each in numbers], np.int64)
-        receiver = np.repeat(np.array([receiver for _, receiver, _ in self._chunks], np.int64), sizes)
-        stamps = np.repeat(np.array([stamp for _, _, stamp in self._chunks], np.int64), sizes)
-        known = number < self._next
-        number, receiver, stamps = number[known], receiver[known], stamps[known]
-        last = np.zeros(self._next, np.int64)
+        sent = self._state.sent[: int(self._state.progress[0]["next"])]
+        receiver, number, stamps = (
+            np.concatenate(each)
+            for each in (zip(*self._noted, strict=True) if self._noted else ([np.zeros(0, np.int64)],) * 3)
+        )
+        known = number < len(sent)
+        receiver, number, stamps = receiver[known], number[known], stamps[known]
+        last = np.zeros(len(sent), np.int64)
         np.maximum.at(last, number, stamps)
+        copies = np.bincount(number, minlength=len(sent))
+        start, worked = (int(self._state.progress[0][name]) for name in ("start", "worked"))
+        late = 0 * sent if self._plan.window else sent - start - self._state.publications["time"][: len(sent)]
         return LoadRecord(
-            self._sent[: self._next],
-            last,
-            np.bincount(number, minlength=self._next),
-            receiver,
-            number,
-            stamps,
-            self._start,
-            np.array(self._rows, np.int64),
+            sent, last, copies, late, receiver, number, stamps, start, np.array(self._rows, np.int64), worked
         )
 
-    def _look(self, force: bool = False) -> None:
-        """Record the accounts from time to time."""
-        if force or time.time_ns() - self._rows[-1][0] >= _ROW:
-            self._rows.append(self._load.account())
+    def _look(self) -> None:
+        """Record the accounts."""
+        self._rows.append(self._load.account())
+        self._state.progress["look"] = self._rows[-1][0] + _ROW
 
-    def _frames(self, first: int, count: int) -> bytes:
-        """Publications that are alike but for their numbers."""
-        key = self._plan.topic.item(first), self._plan.size.item(first)
-        if key not in self._heads:
-            self._heads[key] = publish_head(self._load.topics[key[0]], key[1]), bytes(key[1] - SMALLEST)
-        return numbered(*self._heads[key], first, count)
+    def _sleep(self) -> None:
+        """Wait until something arrives, or shortly before something is due."""
+        doing = self._state.progress[0]
+        following = int(doing["next"])
+        timed = following < len(self._plan) and not self._plan.window
+        due = doing["start"] + self._state.publications["time"][following] if timed else NOT_DUE
+        self._load.sleep(min((int(min(due, doing["change"])) - time.time_ns() - SPIN) / _NS, 0.1))
 
-    def _at_times(self) -> None:
-        """Publications and changes of subscriptions, each when it is due."""
-        plan, load = self._plan, self._load
-        assert plan.time is not None
-        due = (plan.time * _NS).astype(np.int64).tolist()
-        changes = list(plan.changes)[::-1]
-        start = self._start
-        while self._next < len(due) or changes:
-            now = time.time_ns()
-            change = start + int(changes[-1][0] * _NS) if changes else None
-            send = start + due[self._next] if self._next < len(due) else None
-            soonest = min(each for each in (change, send) if each is not None)
-            if soonest > now:
-                if not self._receive() and self._arrived >= self._due and soonest - now > _SPIN * _NS:
-                    load.sleep(min((soonest - now) / _NS - _SPIN, 0.1))
-                self._flush()
-                continue
-            if change == soonest:
-                _, subscriber, topic, joins = changes.pop()
-                connection = load.subscribers[subscriber]
-                self._send(connection.socket, connection.change(load.topics[topic], joins))
-                continue
-            self._look()
-            self._publish(1)
-            if now - soonest > 1_000_000:
-                self._receive()
-
-    def _keep_under_way(self) -> None:
-        """As many publications as the window has, until all are sent or time is over."""
-        plan = self._plan
-        copies = plan.copies.item(0)
-        size = plan.size.item(0)
-        batch = max(min(plan.window // 2, _BATCH // size), 1)
-        end = time.time_ns() + int(plan.seconds * _NS)
-        while self._next < len(plan) and time.time_ns() < end:
-            under_way = (self._due - self._arrived) / copies
-            if under_way <= plan.window - batch:
-                self._look()
-                self._publish(min(batch, len(plan) - self._next))
-            elif not self._receive():
-                self._flush()
-                self._load.sleep(0.1)
-                self._check_patience()
-
-    def _drain(self) -> None:
-        """Wait for what is under way; whatever does not come in time is lost."""
-        while self._arrived < self._due or self._unsent:
-            self._flush()
-            if not self._receive():
-                self._load.sleep(0.05)
-                if time.time_ns() - self._last_arrival > self._plan.patience * _NS:
-                    return
-
-    def _publish(self, count: int) -> None:
-        """Hand the next publications to the kernel; they are alike."""
-        first, plan = self._next, self._plan
-        frames = self._frames(first, count)
-        connection = self._load.publishers[plan.publisher.item(first)].socket
-        self._sent[first : first + count] = time.time_ns()
-        self._send(connection, frames)
-        self._due += count * plan.copies.item(first)
-        self._next += count
-
-    def _send(self, connection: socket.socket, data: bytes) -> None:
-        waiting = self._unsent.get(connection)
-        if waiting is not None:
-            waiting += data
-            return
-        sent = self._offer(connection, data)
-        if sent < len(data):
-            self._unsent[connection] = bytearray(data[sent:])
-
-    def _flush(self) -> None:
-        for connection, data in list(self._unsent.items()):
-            del data[: self._offer(connection, data)]
-            if not data:
-                del self._unsent[connection]
-
-    def _offer(self, connection: socket.socket, data: bytes | bytearray) -> int:
-        """Send as much as the kernel takes; returns how much."""
-        try:
-            return connection.send(data)
-        except BlockingIOError:
-            return 0
-        except OSError as error:
-            one = self._load.publishers[0]
-            raise one.wrong(
-                f"the broker closed a connection after {self._arrived:,} deliveries ({error.strerror})"
-            ) from None
-
-    def _receive(self) -> int:
-        found = self._load.receive(self._chunks, self._arrived)
-        self._arrived += found
-        if found:
-            self._last_arrival = time.time_ns()
-        return found
-
-    def _check_patience(self) -> None:
-        if time.time_ns() - self._last_arrival > self._plan.patience * _NS:
-            left = self._due - self._arrived
-            raise self._load.publishers[0].wrong(
-                f"the broker has delivered nothing for {self._plan.patience:g} s, while {left:,} deliveries are due"
-            )
+    def _gives_up(self) -> bool:
+        """Whether no more copies are waited for; sleeps where the broker is slow. Raises BrokerError where that never delivers."""
+        plan, doing = self._plan, self._state.progress[0]
+        now, left, stuck = time.time_ns(), int(doing["due"] - doing["arrived"]), bool(doing["begin"] < doing["ready"])
+        since = now - int(doing["last_news"])
+        if since < _ROW or not (left or stuck):
+            return False
+        if since > plan.patience * _NS:
+            if not stuck and (doing["next"] == len(plan) or (plan.window and now >= doing["end"])):
+                return True
+            if stuck or plan.window:
+                raise self._load.publishers[0].wrong(
+                    f"the broker has delivered nothing for {plan.patience:g} s, while {left:,} deliveries are due"
+                )
+        self._sleep()
+        return False

@@ -13,8 +13,6 @@ import time
 from contextlib import suppress
 from typing import NamedTuple
 
-import numpy as np
-
 from sim.base.errors import InputError, cut
 
 ANSWERS_WITHIN = 5.0
@@ -23,10 +21,12 @@ TAG = b"bsim"
 """The first bytes of each payload; the number of the publication follows, in 8 bytes."""
 SMALLEST = len(TAG) + 8
 """The smallest payload, bytes."""
-_CONNECT, _PUBLISH, _SUBSCRIBE, _UNSUBSCRIBE, _DISCONNECT = 0x10, 0x30, 0x82, 0xA2, 0xE0
+PUBLICATION_BYTE = 0x30
+"""How a publication at QoS 0 begins."""
+_CONNECT, _SUBSCRIBE, _UNSUBSCRIBE, _DISCONNECT = 0x10, 0x82, 0xA2, 0xE0
 _CONNACK, _SUBACK = 0x20, 0x90
-_MANY = 6  # publications that are alike, from which on they are read at once
-_FROM_BROKERS = frozenset({0x2, 0x3, 0x4, 0x5, 0x6, 0x7, 0x9, 0xB, 0xD})
+FROM_BROKERS = frozenset({0x2, 0x3, 0x4, 0x5, 0x6, 0x7, 0x9, 0xB, 0xD})
+"""The kinds of packets that brokers send."""
 _REFUSALS = {
     1: "it does not speak MQTT 3.1.1",
     2: "it does not accept the client's name",
@@ -97,83 +97,17 @@ def _packet(kind: int, body: bytes) -> bytes:
     return bytes([kind]) + _length(len(body)) + body
 
 
-def numbered(head: bytes, filler: bytes, first: int, count: int) -> bytes:
-    """Publications with consecutive numbers, one after the other."""
-    if count == 1:
-        return head + first.to_bytes(8) + filler
-    kind = np.dtype([("head", np.void, len(head)), ("number", ">u8"), ("filler", np.uint8, len(filler))])
-    rows = np.zeros(count, kind)
-    rows["head"] = np.void(head)
-    rows["number"] = np.arange(first, first + count)
-    return rows.tobytes()
-
-
 def publish_head(topic: str, size: int) -> bytes:
     """How a publication at QoS 0 with a payload of `size` bytes begins, up to and including the tag."""
     name = _text(topic)
-    return bytes([_PUBLISH]) + _length(len(name) + size) + name + TAG
-
-
-class ReadPublications(NamedTuple):
-    """What has arrived: the numbers of publications, and the bytes of the last packet if it is not whole."""
-
-    numbers: list[int]
-    rest: bytes
-
-
-def arrivals(data: bytes) -> ReadPublications:
-    """The publications in what a broker has sent; other packets are skipped. Raises ValueError where it is not MQTT."""
-    numbers: list[int] = []
-    place, end = 0, len(data)
-    while end - place >= 2:
-        kind, size, at, shift = data[place], data[place + 1], place + 2, 7
-        if size & 0x80:
-            size &= 0x7F
-            while at < end:
-                more = data[at]
-                at += 1
-                size |= (more & 0x7F) << shift
-                shift += 7
-                if not more & 0x80:
-                    break
-                if shift > 21:
-                    raise ValueError
-            else:
-                break
-        if at + size > end:
-            break
-        if kind >> 4 == _PUBLISH >> 4:
-            body = at + 2 + (data[at] << 8 | data[at + 1])
-            if data[body : body + 4] == TAG:
-                head, whole = body + 4 - place, at + size - place
-                alike = _alike(data, place, head, whole) if end - place >= _MANY * whole else []
-                if alike:
-                    numbers += alike
-                    place += len(alike) * whole
-                    continue
-                numbers.append(int.from_bytes(data[body + 4 : body + 12]))
-        elif kind >> 4 not in _FROM_BROKERS:
-            raise ValueError
-        place = at + size
-    return ReadPublications(numbers, data[place:])
-
-
-def _alike(data: bytes, place: int, head: int, whole: int) -> list[int]:
-    """The numbers of publications of `whole` bytes each that begin at a place with the same `head` bytes, as those of a batch do."""
-    count = (len(data) - place) // whole
-    rows = np.frombuffer(data, np.uint8, count * whole, place).reshape(count, whole)
-    same = (rows[:, :head] == rows[0, :head]).all(axis=1)
-    if not same.all():
-        rows = rows[: int(same.argmin())]
-    found: list[int] = rows[:, head : head + 8].copy().view(">u8")[:, 0].tolist()
-    return found
+    return bytes([PUBLICATION_BYTE]) + _length(len(name) + size) + name + TAG
 
 
 class MqttConnection:
     """A connection to a broker. Raises BrokerError where that refuses, does not answer in time, or does not speak MQTT."""
 
     def __init__(self, address: BrokerAddress, name: str) -> None:
-        self.address, self.rest = address, b""
+        self.address = address
         until = time.monotonic() + ANSWERS_WITHIN
         try:
             self.socket = socket.create_connection(address, ANSWERS_WITHIN)
@@ -186,7 +120,7 @@ class MqttConnection:
             if sys.platform == "linux":
                 self.socket.setsockopt(socket.SOL_SOCKET, _STAMPS, 1)
                 self.acknowledge()
-            self._send(_packet(_CONNECT, _text("MQTT") + b"\x04\x02\x00\x00" + _text(name)))
+            self.send(_packet(_CONNECT, _text("MQTT") + b"\x04\x02\x00\x00" + _text(name)))
             body = self._answer(until, _CONNACK)
             if len(body) != 2:
                 raise self._other(bytes([_CONNACK, len(body)]) + body)
@@ -209,7 +143,7 @@ class MqttConnection:
     def subscribe(self, filters: list[str]) -> None:
         """Subscribe at QoS 0, and wait until the broker has confirmed it."""
         until = time.monotonic() + ANSWERS_WITHIN
-        self._send(_packet(_SUBSCRIBE, b"\x00\x01" + b"".join(_text(each) + b"\x00" for each in filters)))
+        self.send(_packet(_SUBSCRIBE, b"\x00\x01" + b"".join(_text(each) + b"\x00" for each in filters)))
         body = self._answer(until, _SUBACK)
         if 0x80 in body[2:]:
             raise self.wrong(f"the broker refuses the subscription to '{filters[body[2:].index(0x80)]}'")
@@ -222,10 +156,10 @@ class MqttConnection:
 
     def retained(self, topic: str, seconds: float) -> str | None:
         """The retained message of a topic, None where it does not come in time."""
-        self._send(self.change(topic, True))
+        self.send(self.change(topic, True))
         until = time.monotonic() + seconds
         try:
-            body = self._answer(until, _PUBLISH)
+            body = self._answer(until, PUBLICATION_BYTE)
         except BrokerError:
             return None
         return body[2 + int.from_bytes(body[:2]) :].decode(errors="replace")
@@ -237,7 +171,8 @@ class MqttConnection:
             self.socket.sendall(bytes([_DISCONNECT, 0]))
         self.socket.close()
 
-    def _send(self, data: bytes) -> None:
+    def send(self, data: bytes) -> None:
+        """Send it all."""
         try:
             self.socket.sendall(data)
         except OSError as error:
@@ -247,7 +182,7 @@ class MqttConnection:
         """The body of the next packet of this kind; once connected, confirmations and publications are skipped."""
         while True:
             kind, *_ = self._exactly(1, until)
-            if kind >> 4 not in ({_CONNACK >> 4} if wanted == _CONNACK else _FROM_BROKERS):
+            if kind >> 4 not in ({_CONNACK >> 4} if wanted == _CONNACK else FROM_BROKERS):
                 raise self._other(bytes([kind]) + self._more())
             size = shift = 0
             while True:

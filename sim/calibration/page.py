@@ -13,7 +13,7 @@ from analysis.charts import Figure, by_colour, spec_of, write_atomically
 from analysis.formatting import number, quantity
 from analysis.page import render, section
 from sim.base.naming import Raw
-from sim.calibration.calibrate import BOTTLENECK, CalibratedBroker
+from sim.calibration.calibrate import CalibratedBroker
 from sim.calibration.fit import MEANINGS, Residual
 from sim.calibration.samples import LONGEST_WAIT
 from sim.calibration.steps import FAN_OUTS, LOADED_STEPS, SIZES, LoadStep
@@ -53,14 +53,24 @@ def calibration_sentences(found: CalibratedBroker) -> list[str]:
         for kind in ("saturated", "idle")
     }
     busiest = found.busiest_client
-    limit = "may have limited" if busiest.client > max(busiest.broker or 0.0, BOTTLENECK) else "did not limit"
-    ran = "" if busiest.broker is None else f", the broker {busiest.broker:.0%}"
+    limit = "may have limited" if found.client_limits else "did not limit"
+    ran = "" if busiest.broker is None else f", and the broker ran {busiest.broker:.0%}"
+    bundles = (
+        []
+        if found.bundles is None
+        else [
+            f"Below saturation a copy takes {found.bundles:.1f} times as long as at saturation, where the broker sends several at "
+            "once, so that simulated delays are too short below it: Nagle's algorithm does this (with Mosquitto: set_tcp_nodelay true)."
+        ]
+    )
     return [
         f"{found.clean:.0%} of samples were taken while neither broker nor client waited for a core more than "
         f"{quantity(LONGEST_WAIT, 's')}; the rest does not count.",
         f"The fitted time of a saturated broker is off by {worst['saturated'].relative:+.0%} at most ({worst['saturated'].step.name}), "
         f"the median delay at an idle one by {worst['idle'].relative:+.0%} ({worst['idle'].step.name}).",
-        f"The client {limit} the throughput: in the step in which it had most to do, it ran {busiest.client:.0%} of the time{ran}.",
+        f"The client {limit} the throughput: in the step in which it had most to do, {busiest.name}, that was {busiest.client:.0%} of "
+        f"the time{ran}.",
+        *bundles,
     ]
 
 
@@ -101,7 +111,7 @@ def _steps_table(found: CalibratedBroker) -> Raw:
 
 _STEP_COLUMNS = [
     *("step", "publications/s", "measured", "fitted", "residual"),
-    *("p99 of delays", "clean samples", "broker ran", "client ran"),
+    *("p99 of delays", "clean samples", "broker ran", "client had to do"),
 ]
 
 
@@ -220,7 +230,7 @@ def validation_sentence(found: ValidatedScenario) -> str:
     """The samples that count, in a sentence."""
     return (
         f"{found.publications:,} publications; {found.clean:.0%} of samples were taken while neither broker nor client waited for a "
-        f"core, and only these count for delays; the client ran {found.client:.0%} of the time."
+        f"core, and only these count for delays; the client had something to do {found.client:.0%} of the time."
     )
 
 

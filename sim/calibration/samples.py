@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.calibration.load import LoadRecord
 
 LONGEST_WAIT = 200e-6
-"""From this wait for a core on (s, between two looks at the accounts), what was under way does not count."""
-_TIME, _BROKER, _BROKER_WAITED, _CLIENT, _CLIENT_WAITED = range(5)
+"""From this wait for a core on (s, between two looks at the accounts), or this delay of sending, what was under way does not count."""
+_TIME, _BROKER, _BROKER_WAITED, _, _CLIENT_WAITED = range(5)
 """The columns of `LoadRecord.accounts`."""
 
 
@@ -23,16 +25,21 @@ def waited(record: LoadRecord) -> NDArray[np.bool_]:
 
 
 def clean(record: LoadRecord) -> NDArray[np.bool_]:
-    """Whether each publication arrived, and neither broker nor client waited for a core since they last had nothing to do."""
+    """Whether each publication arrived, and neither broker nor client waited for a core since they last had nothing to do.
+
+    Nor was one sent late since then: the client then sends what is due all at once.
+    """
     sent, last = record.sent, np.maximum(record.last, record.sent)
     times, wrong = record.accounts[:, _TIME], waited(record)
     before = np.concatenate([[0], np.cumsum(wrong)])
     done = np.maximum.accumulate(last)
     begins = np.concatenate([[True], sent[1:] >= done[:-1]])
-    start = sent[np.maximum.accumulate(np.where(begins, np.arange(len(sent)), 0))]
+    opening = np.maximum.accumulate(np.where(begins, np.arange(len(sent)), 0))
+    late = np.concatenate([[0], np.cumsum(record.late > LONGEST_WAIT * 1e9)])
+    start = sent[opening]
     first = np.clip(np.searchsorted(times, start, "right") - 1, 0, len(wrong))
     until = np.clip(np.searchsorted(times, last, "right"), 0, len(wrong))
-    counts: NDArray[np.bool_] = (before[until] == before[first]) & (record.last > 0)
+    counts: NDArray[np.bool_] = (before[until] == before[first]) & (late[1:] == late[opening]) & (record.last > 0)
     return counts
 
 
@@ -53,13 +60,29 @@ def clean_rate(record: LoadRecord) -> tuple[float, float]:
 
 
 def busy_shares(record: LoadRecord) -> tuple[float, float]:
-    """The shares of time that broker and client ran, of that in which they did not wait for a core."""
+    """The shares of time that the broker ran, and that the client had something to do, without their waits for a core."""
     ran = record.accounts[-1] - record.accounts[0]
     broker, client = (
-        ran[one] / max(ran[_TIME] - ran[other], 1)
-        for one, other in ((_BROKER, _BROKER_WAITED), (_CLIENT, _CLIENT_WAITED))
+        done / max(ran[_TIME] - ran[waits], 1)
+        for done, waits in ((ran[_BROKER], _BROKER_WAITED), (record.worked, _CLIENT_WAITED))
     )
     return min(float(broker), 1.0), min(float(client), 1.0)
+
+
+def time_per_publication(records: Sequence[LoadRecord]) -> float:
+    """The time (s) of a saturated broker for a publication: by how much delays are longer for each more that is under way."""
+    under_way, delays = [], []
+    for record in records:
+        done = np.sort(record.last)
+        under_way.append(1 + np.arange(len(record.sent)) - np.searchsorted(done, record.sent, "right"))
+        delays.append(record.delay)
+    x, y = np.concatenate(under_way), np.concatenate(delays)
+    known, place = np.unique(x, return_inverse=True)
+    middle = np.array(
+        [np.median(each) for each in np.split(y[np.argsort(place, kind="stable")], np.cumsum(np.bincount(place))[:-1])]
+    )
+    weight = np.sqrt(np.bincount(place))
+    return float(np.polyfit(known, middle, 1, w=weight)[0]) if len(known) > 1 else np.nan
 
 
 def seconds_on_core(record: LoadRecord) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.calibration.load import LoadGenerator, LoadPlan, LoadRecord
-from sim.calibration.samples import busy_shares, clean, clean_rate, seconds_on_core
+from sim.calibration.samples import busy_shares, clean, clean_rate, seconds_on_core, time_per_publication
 
 FAN_OUTS = (1, 2, 5, 10, 20)
 """Subscribers per publication."""
@@ -35,9 +35,10 @@ StepKind = Literal["idle", "saturated", "loaded"]
 class LoadStep:
     """What was measured in one step.
 
-    `busy` is the broker's time per publication (s), by the kernel's accounts or, where there are none, by the throughput. `delays` (s)
-    are those to the last copy, of samples that count; `clean` is their share. `rate` is publications per second. The shares of time
-    that broker and client ran are None and 0 where they are not known.
+    `busy` is the broker's time per publication (s), by the kernel's accounts or, where there are none, by the slope of delays. `delays`
+    (s) are those to the last copy, of samples that count; `clean` is their share, and `idle` is for how long the broker had had nothing
+    to do before each of them (s). `rate` is publications per second, `per_copy` the median time (s) from one copy to the next. The
+    share of time that the broker ran is None where it is not known; `client` is that in which the client had something to do.
     """
 
     kind: StepKind
@@ -50,6 +51,8 @@ class LoadStep:
     samples: int
     broker: float | None
     client: float
+    idle: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), repr=False)
+    per_copy: float = np.nan
 
     def quantile(self, share: float) -> float:
         """A quantile of the delays, s; NaN without samples."""
@@ -117,17 +120,16 @@ class _Taken:
         count = max(min(int(rate * seconds), most), 1)
         record = self._run(count, time=np.cumsum(random.exponential(1 / max(rate, 1e-3), count)))
         kept = clean(record)
-        return self._step(kind, rate, record, seconds_on_core(record), record.delay[kept], float(kept.mean()))
+        return self._step(kind, rate, record, seconds_on_core(record), kept, float(kept.mean()))
 
     def saturated(self, limits: StepLimits) -> LoadStep:
         """As fast as the broker can, first with few publications under way, then with many."""
         seconds, most = limits.of_step("saturated", FAN_OUTS[self.topic])
         count = min(most, int(_FASTEST * seconds)) // 2 + 1
         few, many = (self._run(count, window=window, seconds=seconds / 2) for window in WINDOWS)
-        slope = (float(np.median(many.delay)) - float(np.median(few.delay))) / (WINDOWS[1] - WINDOWS[0])
         rate, share = clean_rate(many)
-        busy = seconds_on_core(many) if self.load.broker else slope
-        return self._step("saturated", rate or 1 / max(slope, 1e-7), many, busy, many.delay, share)
+        busy = seconds_on_core(many) if self.load.broker else time_per_publication([few, many])
+        return self._step("saturated", rate or 1 / max(busy, 1e-7), many, busy, many.last > 0, share)
 
     def _run(self, count: int, **more: Any) -> LoadRecord:
         ones, fan_out = np.ones(count, np.int64), FAN_OUTS[self.topic]
@@ -142,10 +144,10 @@ class _Taken:
         return record
 
     def _step(
-        self, kind: StepKind, rate: float, record: LoadRecord, busy: float, delays: NDArray[np.float64], share: float
+        self, kind: StepKind, rate: float, record: LoadRecord, busy: float, kept: NDArray[np.bool_], share: float
     ) -> LoadStep:
         broker, client = busy_shares(record)
-        known = broker if self.load.broker else None
-        return LoadStep(
-            kind, FAN_OUTS[self.topic], self.size, rate, busy, delays, share, len(record.sent), known, client
-        )
+        known, fan_out = broker if self.load.broker else None, FAN_OUTS[self.topic]
+        per_copy = float(np.median(record.per_copy[kept])) if kept.any() else np.nan
+        found = (record.delay[kept], share, len(record.sent), known, client, record.idle[kept], per_copy)
+        return LoadStep(kind, fan_out, self.size, rate, busy, *found)

@@ -38,7 +38,9 @@ def parse_service_times(text: str) -> _Measured:
     return seconds, counts
 
 
-_PRESET_COSTS = (*COSTS, "wake_up_half")
+_OVERRULED_BY = {"wake_up_half": {"wake_up"}, "wake_up_least": {"wake_up", "wake_up_half"}}
+"""Which keys of a preset do not count where others are given, as they are about these."""
+_PRESET_COSTS = (*COSTS, *_OVERRULED_BY)
 PRESET_ENDING = ".toml"
 """The ending of files of costs; other presets are names."""
 
@@ -127,6 +129,8 @@ class Service(FixedTable):
     """Additional constant service time for a message that finds one of the broker's servers idle."""
     wake_up_half: Duration = Field(default=0.0, exclude_if=lambda time: not time)
     """The idle time after which half of wake_up is needed, t / (t + wake_up_half) of it after t; all of it after any by default."""
+    wake_up_least: Duration = Field(default=0.0, exclude_if=lambda time: not time)
+    """The part of wake_up that is needed however short the idle time was: wake_up_half is then about the rest."""
     variation: float = Field(default=1.0, gt=0, le=100)
     """The coefficient of variation of service times; only for kinds gamma and lognormal."""
     file: Annotated[File[_Measured], InputFile(parse_service_times)] | None = None
@@ -142,7 +146,7 @@ class Service(FixedTable):
         except ValueError as error:
             raise nested([(("preset",), str(error))]) from None
         costs = preset.content if isinstance(preset, File) else MEASURED_COSTS.get(preset or "", {})
-        measured = {key: cost for key, cost in costs.items() if key != "wake_up_half" or "wake_up" not in value}
+        measured = {key: cost for key, cost in costs.items() if not _OVERRULED_BY.get(key, set()) & set(value)}
         return {**measured, **value, "preset": preset}
 
     @model_validator(mode="after")
@@ -157,6 +161,14 @@ class Service(FixedTable):
             raise ValueError(f"kind '{self.kind}' needs a time above 0")
         if self.wake_up_half and not self.wake_up:
             raise ValueError("wake_up_half without a wake_up, so that it has no effect (allowed with: wake_up)")
+        if self.wake_up_least and not self.wake_up_half:
+            raise ValueError(
+                "wake_up_least without a wake_up_half, so that it has no effect (allowed with: wake_up_half)"
+            )
+        if self.wake_up_least > self.wake_up:
+            raise ValueError(
+                f"wake_up_least of {self.wake_up_least:g} s is above wake_up, {self.wake_up:g} s (allowed: up to it)"
+            )
         if self.variation != 1.0 and self.kind not in ("gamma", "lognormal"):
             raise ValueError(f"kind '{self.kind}' takes no variation (allowed with: 'gamma', 'lognormal')")
         if (self.file is None) == (self.kind == "histogram"):

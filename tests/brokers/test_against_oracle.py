@@ -369,6 +369,7 @@ def loaded(draw: st.DrawFn, **fixed: Any) -> Case:
         "per_byte": draw(cost) / 8,
         "wake_up": (wake_up := draw(st.sampled_from((0.0, GRAIN, GRAIN / 3)))),
         "wake_up_half": GRAIN if wake_up == GRAIN / 3 else 0.0,
+        "wake_up_least": GRAIN / 8 if wake_up == GRAIN / 3 else 0.0,
         "variation": draw(st.sampled_from((0.5, 2.0))),
         "servers": draw(st.sampled_from((1, 1, 2, 3))),
         "queue_bytes": draw(st.sampled_from((None, 0, 5, 12))),
@@ -848,7 +849,8 @@ def expected_clients(case: Case) -> clients_oracle.Clients:
 def expected_queueing(load: dict[str, Any]) -> dict[str, Any]:
     """What the oracle calls the rest of a load."""
     return {
-        **{name: load[name] for name in ("wake_up", "wake_up_half", "servers", "queue_bytes") if name in load},
+        **{name: load[name] for name in ("servers", "queue_bytes") if name in load},
+        **{name: cost for name, cost in load.items() if name.startswith("wake_up")},
         "fifo": load.get("order") == "fifo",
         "drops_oldest": load.get("overflow") == "drop-oldest",
     }

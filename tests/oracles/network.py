@@ -118,8 +118,8 @@ class Setting:
     of each broker.
 
     `service(what, broker, stage, copies, users, size)` gives seconds, by how many copies the broker sends to brokers and to its users,
-    and by bytes; one of its `servers` that is idle takes `wake_up` longer, or t / (t + `wake_up_half`) of it if the broker has
-    neither begun nor ended a service for t. `queue` publications may wait, of `queue_bytes` together;
+    and by bytes; one of its `servers` that is idle takes `wake_up` longer; of what is above `wake_up_least`, it is t / (t +
+    `wake_up_half`) if the broker has neither begun nor ended a service for t. `queue` publications may wait, of `queue_bytes` together;
     where they would be more, the oldest are dropped if `drops_oldest`, else what comes. Control messages go first unless `fifo`.
     """
 
@@ -136,6 +136,7 @@ class Setting:
     service: Callable[[int, int, int, int, int, int], float] | None = None
     wake_up: float = 0.0
     wake_up_half: float = 0.0
+    wake_up_least: float = 0.0
     servers: int = 1
     queue: int | None = None
     queue_bytes: int | None = None
@@ -764,7 +765,8 @@ class Network:
         seconds = self.setting.service(what, broker, stage, *work)
         if woke:
             idle, half = self.now - at.changed, self.setting.wake_up_half
-            seconds += self.setting.wake_up * (idle / (idle + half) if half else 1.0)
+            always = self.setting.wake_up_least / self.setting.wake_up if half else 1.0
+            seconds += self.setting.wake_up * (always + (1 - always) * (idle / (idle + half)) if half else 1.0)
         job = Job(what, seconds, work[2], handled, dropped, self.now, woke, list(at.serving))
         at.jobs.append(job)
         if woke:

@@ -469,10 +469,16 @@ def test_a_preset_may_be_a_file_of_costs(tmp_path: Path) -> None:
     base = load_scenario(tmp_path / "s.toml").base
     assert (base.brokers.service.time, base.brokers.service.wake_up) == (1e-6, 5e-5)
     assert base.identity()["brokers"]["service"]["preset"]["name"] == "mine.toml"
-    (tmp_path / "mine.toml").write_text('[costs]\ntime = "3us"\nwake_up = 5e-5\nwake_up_half = "1ms"\n')
-    assert load_scenario(tmp_path / "s.toml").base.brokers.service.wake_up_half == 1e-3
+    (tmp_path / "mine.toml").write_text(
+        '[costs]\ntime = "3us"\nwake_up = 5e-5\nwake_up_half = "1ms"\nwake_up_least = "9us"\n'
+    )
+    service = load_scenario(tmp_path / "s.toml").base.brokers.service
+    assert (service.wake_up_half, service.wake_up_least) == (1e-3, 9e-6)
+    (tmp_path / "s.toml").write_text(text + "wake_up_half = 0\n")  # all of it, after any idle time
+    assert load_scenario(tmp_path / "s.toml").base.brokers.service.wake_up_least == 0.0
     (tmp_path / "s.toml").write_text(text + "wake_up = 0\n")  # then there is nothing to take half of
-    assert load_scenario(tmp_path / "s.toml").base.brokers.service.wake_up_half == 0.0
+    service = load_scenario(tmp_path / "s.toml").base.brokers.service
+    assert (service.wake_up_half, service.wake_up_least) == (0.0, 0.0)
     (tmp_path / "s.toml").write_text(text.replace("mine", "thine"))
     with pytest.raises(
         ScenarioError, match=r"s.toml:4: brokers.service.preset: no such file, did you mean '.*mine.toml'"
@@ -498,6 +504,14 @@ def test_a_preset_may_be_a_file_of_costs(tmp_path: Path) -> None:
         (
             {"service": {"kind": "gamma", "time": 1, "wake_up_half": 1}},
             "brokers.service: wake_up_half without a wake_up, so that it has no effect (allowed with: wake_up)",
+        ),
+        (
+            {"service": {"kind": "gamma", "time": 1, "wake_up": 1, "wake_up_least": 1}},
+            "brokers.service: wake_up_least without a wake_up_half, so that it has no effect (allowed with: wake_up_half)",
+        ),
+        (
+            {"service": {"kind": "gamma", "time": 1, "wake_up": 1, "wake_up_half": 1, "wake_up_least": 2}},
+            "brokers.service: wake_up_least of 2 s is above wake_up, 1 s (allowed: up to it)",
         ),
         (
             {"service": {"kind": "deterministic", "time": 1, "variation": 2}},

@@ -23,8 +23,8 @@ class StationSetting:
 
     The costs (s) are `time`, `matching` per counter increment, `send` for each copy to a broker, `send_client` for each to a user and
     `per_byte`. `service` is how the factor is drawn, `variation` its coefficient of variation (gamma, lognormal), `histogram` the
-    values that it is proportional to and how often each was measured. `wake_up` (s) is added if a message finds a server idle: half
-    of it after an idle time of `wake_up_half` (s), less before and more later.
+    values that it is proportional to and how often each was measured. `wake_up` (s) is added if a message finds a server idle:
+    half of what is above `wake_up_least` (s) after an idle time of `wake_up_half` (s), less before and more later.
 
     `servers` is how many messages a broker serves at once, `queue` how many publications may wait and `queue_bytes` how many bytes of
     them, None for no limit; `overflow` which of them are dropped if there is no room.
@@ -36,6 +36,7 @@ class StationSetting:
     queue: int | None = None
     wake_up: float = 0.0
     wake_up_half: float = 0.0
+    wake_up_least: float = 0.0
     send: float = 0.0
     send_client: float = 0.0
     per_byte: float = 0.0
@@ -50,6 +51,11 @@ class StationSetting:
     def weighs(self) -> bool:
         """Whether a service time depends on copies, users or bytes."""
         return bool(self.send or self.send_client or self.per_byte)
+
+    @property
+    def always_woken(self) -> float:
+        """The share of `wake_up` that does not depend on the idle time."""
+        return self.wake_up_least / self.wake_up if self.wake_up else 0.0
 
 
 NO_TIME = StationSetting()
@@ -76,6 +82,7 @@ class Server:
     def __init__(self, clock: Clock, setting: StationSetting, warm_up: float, wake_up: float = 0.0) -> None:
         self._clock, self._warm_up = clock, warm_up
         self._wake_up, self._wake_up_half = wake_up, setting.wake_up_half
+        self._always_woken = setting.always_woken
         self._servers = setting.servers
         self._bounded = setting.queue is not None or setting.queue_bytes is not None
         self._bound = math.inf if setting.queue is None else setting.queue
@@ -136,8 +143,8 @@ class Server:
 
     def _waking_up(self, idle: float) -> float:
         """The additional service time (s) of a message where a service last began or ended this long ago (s)."""
-        half = self._wake_up_half
-        return self._wake_up * (idle / (idle + half)) if half else self._wake_up
+        half, always = self._wake_up_half, self._always_woken
+        return self._wake_up * (always + (1.0 - always) * (idle / (idle + half))) if half else self._wake_up
 
     def _arrive(self, now: float, service: float) -> None:
         """Account for arriving work (s)."""

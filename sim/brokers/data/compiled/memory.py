@@ -91,7 +91,7 @@ class Memory:
         state["base"], state["per_arc"] = hops.base, hops.per_arc
         state["takes_time"], state["service_kind"] = stations.service != "none", st.SERVICES[stations.service]
         state["weighs"], state["wakes_up"] = stations.weighs, stations.wake_up > 0
-        state["wake_up_half"] = stations.wake_up_half
+        state["wake_up_half"], state["always_woken"] = stations.wake_up_half, stations.always_woken
         state["servers_each"], state["fifo"] = stations.servers, stations.order == "fifo"
         spread = spread_of(stations.variation)
         state["shape"], state["sigma"], state["variance"] = spread

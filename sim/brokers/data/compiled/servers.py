@@ -178,8 +178,8 @@ def accept(state: Item, broker: int, number: int, service: float) -> bool:
         idle = now - server.changed_at
         catch_up(state, broker, now)
         if state.wakes_up:
-            wake_up, half = real_at(state.wake_up, broker).value, state.wake_up_half
-            service += wake_up * (idle / (idle + half)) if half > 0.0 else wake_up
+            wake_up, half, always = real_at(state.wake_up, broker).value, state.wake_up_half, state.always_woken
+            service += wake_up * (always + (1.0 - always) * (idle / (idle + half))) if half > 0.0 else wake_up
         _arrive(state, server, service)
         _serve(state, broker, number, service)
         return True

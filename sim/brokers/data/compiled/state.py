@@ -169,6 +169,7 @@ _REALS = (
         "sigma",
         "variance",
         "wake_up_half",
+        "always_woken",
     ),
     "bandwidth",  # bytes per second; 0: any
     "interface",  # likewise
