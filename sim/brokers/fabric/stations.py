@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from sim.brokers.fabric.clock import ARRIVALS, Clock
 from sim.brokers.fabric.messages import Message
+from sim.brokers.fabric.overflow import ARRIVING, OVERFLOWS, dropped
 from sim.brokers.fabric.station_record import StationRecord
 from sim.brokers.fabric.station_windows import StationWindows
 
@@ -45,7 +47,7 @@ class StationSetting:
     servers: int = 1
     queue_bytes: int | None = None
     order: Literal["control-first", "fifo"] = "control-first"
-    overflow: Literal["drop-newest", "drop-oldest"] = "drop-newest"
+    overflow: str = OVERFLOWS[0]
 
     @property
     def weighs(self) -> bool:
@@ -87,7 +89,7 @@ class Server:
         self._bounded = setting.queue is not None or setting.queue_bytes is not None
         self._bound = math.inf if setting.queue is None else setting.queue
         self._bytes_bound = math.inf if setting.queue_bytes is None else setting.queue_bytes
-        self._control_first, self._drops_oldest = setting.order == "control-first", setting.overflow == "drop-oldest"
+        self._control_first, self._overflow = setting.order == "control-first", OVERFLOWS.index(setting.overflow)
         self._control: deque[Message] = deque()  # messages that go first
         self._queue: deque[Message] = deque()
         self._waiting = 0  # publications, where the queue is bounded
@@ -155,17 +157,18 @@ class Server:
     def _makes_room(self, size: int) -> bool:
         """Let a publication of `size` bytes wait, dropping others if necessary; returns whether it may."""
         if self._waiting >= self._bound or self._bytes + size > self._bytes_bound:
-            if not self._drops_oldest or self._bound == 0 or size > self._bytes_bound:
+            if dropped(self._overflow, 1) == ARRIVING or self._bound == 0 or size > self._bytes_bound:
                 return False
             while self._waiting >= self._bound or self._bytes + size > self._bytes_bound:
-                self._drop(self._oldest())
+                self._drop(self._waiting_at(dropped(self._overflow, self._waiting)))
         self._waiting += 1
         self._bytes += size
         return True
 
-    def _oldest(self) -> Message:
-        """Remove the publication that has waited longest from the queue."""
-        place = next(place for place, message in enumerate(self._queue) if not message.control)
+    def _waiting_at(self, before: int) -> Message:
+        """Remove a publication from the queue; so many have waited longer."""
+        places = (place for place, message in enumerate(self._queue) if not message.control)
+        place = next(islice(places, before, None))
         message = self._queue[place]
         del self._queue[place]
         self._waiting -= 1

@@ -40,7 +40,7 @@ from sim.brokers.data.compiled.records import (
     position_at,
     server_at,
 )
-from sim.brokers.data.compiled.servers import drop_oldest, integrate, oldest, remove, served
+from sim.brokers.data.compiled.servers import drop_from_queue, integrate, next_dropped, remove, served
 from sim.brokers.data.compiled.state import (
     ANSWER,
     CHECK,
@@ -116,12 +116,12 @@ def _goes_round(state: Item, kept: Item, now: float) -> bool:
 
 @kernel
 def _make_room(state: Item, broker: int, now: float) -> bool:
-    """Drop the copy that has waited longest at the broker; false if its slot has to be updated first."""
-    number = oldest(state, broker)
+    """Drop a copy that waits at the broker; false if its slot has to be updated first."""
+    number = next_dropped(state, broker)
     if _stale(state, kept_at(state.kept, carried_at(state.carries, number).kept)):
         return False
     state.now = now
-    drop_oldest(state, broker, number)
+    drop_from_queue(state, broker, number)
     lose_copy(state, number)
     return True
 

@@ -26,7 +26,7 @@ from sim.brokers.data.compiled.records import (
     version_at,
     window_at,
 )
-from sim.brokers.data.compiled.servers import accept, gets_room, lacks_room, oldest, served
+from sim.brokers.data.compiled.servers import accept, gets_room, lacks_room, next_dropped, served
 from sim.brokers.data.compiled.state import (
     CHECK,
     CHOOSE,
@@ -96,13 +96,13 @@ def _asks(state: Item, position: int, size: int, at_broker: bool) -> bool:
 @inlined
 def has_to_drop(state: Item, broker: int, size: int) -> bool:
     """Whether the broker has to make room for a publication of `size` bytes that arrives now."""
-    return bool(state.drops_oldest and state.takes_time) and lacks_room(state, broker, size) and gets_room(state, size)
+    return bool(state.makes_room and state.takes_time) and lacks_room(state, broker, size) and gets_room(state, size)
 
 
 @kernel
 def _make_room(state: Item, broker: int, now: float) -> bool:
-    """Drop the publication that has waited longest at the broker; false if its slot has to be updated first."""
-    number = oldest(state, broker)
+    """Drop a publication that waits at the broker; false if its slot has to be updated first."""
+    number = next_dropped(state, broker)
     message = message_at(state.messages, number)
     flight = flight_at(state.flights, message.flight)
     if message.kind == UP and stale(state, flight.slot, flight.period):

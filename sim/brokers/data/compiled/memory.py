@@ -18,6 +18,7 @@ from sim.brokers.fabric.delivery import DeliverySetting
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.link_windows import LINK_COLUMNS
 from sim.brokers.fabric.outages import Outages
+from sim.brokers.fabric.overflow import ARRIVING, OVERFLOWS, dropped
 from sim.brokers.fabric.service import relative_to_mean, spread_of
 from sim.brokers.fabric.station_windows import LOOKED_AT, StationWindows
 from sim.brokers.fabric.transmission import Transmission
@@ -93,13 +94,13 @@ class Memory:
         state["weighs"], state["wakes_up"] = stations.weighs, stations.wake_up > 0
         state["wake_up_half"], state["always_woken"] = stations.wake_up_half, stations.always_woken
         state["servers_each"], state["fifo"] = stations.servers, stations.order == "fifo"
-        spread = spread_of(stations.variation)
-        state["shape"], state["sigma"], state["variance"] = spread
-        state["service_key"], state["warm_up"] = fabric.service.key, recorder.warm_up
-        state["horizon"] = recorder.horizon
+        state["shape"], state["sigma"], state["variance"] = spread_of(stations.variation)
+        state["service_key"] = fabric.service.key
+        state["warm_up"], state["horizon"] = recorder.warm_up, recorder.horizon
         state["bound"] = -1 if stations.queue is None else stations.queue
         state["bytes_bound"] = -1 if stations.queue_bytes is None else stations.queue_bytes
-        state["drops_oldest"] = stations.overflow == "drop-oldest"
+        state["overflow"] = overflow = OVERFLOWS.index(stations.overflow)
+        state["makes_room"] = dropped(overflow, 1) != ARRIVING
         state["free_message"] = state["free_flight"] = state["free_wait"] = state["far"] = state["bucket"] = st.NONE
         state["far_bucket"], state["per_second"], state["bucket_count"] = NO_BUCKET, 1024.0, _BUCKETS
         state["floods"], state["faulty"] = fabric.overlay.floods, fabric.outages is not None

@@ -10,6 +10,7 @@ from sim.base.randomness_kernels import keyed_exponential, keyed_gamma, keyed_no
 from sim.brokers.data.compiled.calendar import schedule
 from sim.brokers.data.compiled.records import flight_at, in_service_at, message_at, outage_at, real_at, server_at
 from sim.brokers.data.compiled.state import DETERMINISTIC, EXPONENTIAL, GAMMA, LOGNORMAL, NONE, REQUEST, SERVED
+from sim.brokers.fabric.overflow import dropped
 
 # -- service times
 
@@ -100,21 +101,23 @@ def lacks_room(state: Item, broker: int, size: int) -> bool:
 @kernel
 def gets_room(state: Item, size: int) -> bool:
     """Whether waiting publications are dropped to make room for one of `size` bytes."""
-    return bool(state.drops_oldest and state.bound != 0 and (state.bytes_bound < 0 or size <= state.bytes_bound))
+    return bool(state.makes_room and state.bound != 0 and (state.bytes_bound < 0 or size <= state.bytes_bound))
 
 
 @kernel
-def oldest(state: Item, broker: int) -> int:
-    """The publication that has waited longest; at least one waits."""
-    number = server_at(state.servers, broker).first
-    while message_at(state.messages, number).kind == REQUEST:
+def next_dropped(state: Item, broker: int) -> int:
+    """The publication that makes room for one that arrives; at least one waits."""
+    server = server_at(state.servers, broker)
+    number, before = server.first, dropped(state.overflow, server.waiting)
+    while before > 0 or message_at(state.messages, number).kind == REQUEST:
+        before -= message_at(state.messages, number).kind != REQUEST
         number = message_at(state.messages, number).next
     return int(number)
 
 
 @kernel
-def drop_oldest(state: Item, broker: int, number: int) -> None:
-    """Take the publication that has waited longest out of the queue."""
+def drop_from_queue(state: Item, broker: int, number: int) -> None:
+    """Take a publication that waits out of the queue, as it is dropped."""
     server, message = server_at(state.servers, broker), message_at(state.messages, number)
     integrate(server, state.now)
     before, here = NONE, int(server.first)

@@ -131,7 +131,8 @@ _INTEGERS = (
     "takes_time",  # whether brokers do
     "bound",  # of their queues; -1: none
     "bytes_bound",  # likewise
-    "drops_oldest",  # whether the publication that has waited longest makes room
+    "overflow",  # the number of the policy
+    "makes_room",  # whether it drops publications that wait
     "faulty",  # whether something may fail; whether a broker is down or a link is cut; whether a link is; how many are by themselves
     "outage",
     "cuts",

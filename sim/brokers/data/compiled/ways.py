@@ -31,7 +31,7 @@ from sim.brokers.data.compiled.records import (
     version_at,
     window_at,
 )
-from sim.brokers.data.compiled.servers import accept, drop_oldest, service_time
+from sim.brokers.data.compiled.servers import accept, drop_from_queue, service_time
 from sim.brokers.data.compiled.state import (
     CRASHED,
     DEPTH,
@@ -260,7 +260,7 @@ def _leave_root(state: Item, number: int) -> None:
 @kernel
 def drop_waiting(state: Item, broker: int, number: int) -> None:
     """The broker drops a publication that waits, to make room for another."""
-    drop_oldest(state, broker, number)
+    drop_from_queue(state, broker, number)
     lose_held(state, number, FULL)
     end_message(state, number)
 
