@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from sim.api.console import Say, silent
 from sim.api.interruption import keeping
 from sim.api.results import ExperimentResults
 from sim.base.naming import Raw
-from sim.experiments.options import RunOptions
+from sim.experiments.options import RunOptions, SearchKeywords
 from sim.experiments.results import Results, load_runs
 
 if TYPE_CHECKING:
@@ -125,9 +125,7 @@ def reproduce(
     progress: Say | None = None,
     *,
     larger: str | Path | None = None,
-    jobs: int = 1,
-    engine: str = "auto",
-    master: str | None = None,
+    **options: Unpack[SearchKeywords],
 ) -> ReproducedPaper:
     """Reproduce a paper's figures: a page with its claims, our results, and verdicts with reasons.
 
@@ -141,9 +139,7 @@ def reproduce(
         data: the folder of real data that some figures need.
         progress: called with each step.
         larger: the folder of another reproduction, whose figures of this scale or larger ones are shown as they are.
-        jobs: the number of processes.
-        engine: as in `run`.
-        master: as in `run`.
+        **options: how the runs are performed: `jobs`, `engine` and `master`, as in `run`.
 
     Returns:
         The page, and a `table` of claims with verdicts.
@@ -161,7 +157,7 @@ def reproduce(
     request = study.ReproductionRequest(paper, scale, folders[0], figure, folders[1])
     folder = Path(out) if out is not None else Path("reproductions") / paper
     with keeping(folder):
-        made = study.reproduce(request, folder, RunOptions(jobs, engine, master), progress or silent)
+        made = study.reproduce(request, folder, RunOptions.of(options, SearchKeywords), progress or silent)
     return ReproducedPaper(made, folder / request.page)
 
 

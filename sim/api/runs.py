@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from sim.api.interruption import keeping
 from sim.api.results import ExperimentResults
 from sim.api.scenarios import ScenarioSource, load_scenario, results_folder
-from sim.experiments.options import RunOptions
+from sim.experiments.options import RunKeywords, RunOptions
 from sim.experiments.run import OnFailure, run_experiment
 
 if TYPE_CHECKING:
@@ -24,13 +24,7 @@ def run(
     overrides: Sequence[str] = (),
     progress: Progress | bool | None = None,
     on_failure: OnFailure | None = None,
-    *,
-    jobs: int = 1,
-    engine: str = "auto",
-    master: str | None = None,
-    fail_fast: bool = False,
-    retry_failed: bool = False,
-    verify: bool = False,
+    **options: Unpack[RunKeywords],
 ) -> ExperimentResults:
     """Run a scenario: every variant in every replication at every point of its sweep, on the same arrivals.
 
@@ -45,6 +39,9 @@ def run(
         progress: True for bars on a terminal and in a notebook (which takes ipywidgets), and lines elsewhere; or a function
             called with a run and the share of it that is done, from 0 to 1.
         on_failure: called with each run that fails, as in `ExperimentResults.failed`.
+        **options: how the runs are performed, as follows.
+
+    Keyword Args:
         jobs: the number of processes; results do not depend on it.
         engine: "in-process", "pool" (processes), "spark", or "auto", by jobs and master.
         master: the master of a Spark cluster, such as "spark://host:7077".
@@ -69,10 +66,10 @@ def run(
 
     experiment = load_scenario(source, overrides, workload)
     folder = results_folder(experiment, out)
-    options = RunOptions(jobs, engine, master, fail_fast, retry_failed, verify)
+    chosen = RunOptions.of(options, RunKeywords)
     with ExitStack() as opened:
         opened.enter_context(keeping(folder))
         if progress is True:
             bars = opened.enter_context(display(experiment))
             progress, on_failure = bars, on_failure or bars.failed
-        return ExperimentResults.of(run_experiment(experiment, folder, options, progress or None, on_failure))
+        return ExperimentResults.of(run_experiment(experiment, folder, chosen, progress or None, on_failure))

@@ -6,15 +6,16 @@ import re
 import shlex
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Unpack
 
 import pandas as pd
 
 from sim.api.console import Say, silent
 from sim.api.interruption import keeping
 from sim.base.naming import Raw, RawValue
-from sim.experiments.options import RunOptions
+from sim.experiments.options import RunOptions, SearchKeywords
 from sim.metrics import own_names
 from sim.scenario.expressions import Limit
 from sim.scenario.keys import option_of
@@ -104,10 +105,8 @@ def tune(
     overrides: Sequence[str] = (),
     workload: str | Path | None = None,
     out: str | Path | None = None,
-    jobs: int = 1,
-    engine: str = "auto",
-    master: str | None = None,
     progress: Say | None = None,
+    **options: Unpack[SearchKeywords],
 ) -> TunedVariant:
     """Search for the parameters at which metrics are best.
 
@@ -125,10 +124,8 @@ def tune(
         overrides: as in `run`.
         workload: as in `run`.
         out: the folder for results; results/NAME-tune by default.
-        jobs: the number of processes.
-        engine: as in `run`.
-        master: as in `run`.
         progress: called with a line after each trial.
+        **options: how the runs are performed: `jobs`, `engine` and `master`, as in `run`.
 
     Returns:
         The trials, and the best of them.
@@ -144,9 +141,9 @@ def tune(
         >>> sorted(tuned.table["network.brokers"])
         [2, 4]
     """
-    options, say = RunOptions(jobs, engine, master), progress or silent
+    chosen, say = RunOptions.of(options, SearchKeywords), progress or silent
     with _bench(
-        "tune", scenario, variant, overrides, workload, out, options, (*minimise, *maximise, *subject_to)
+        "tune", scenario, variant, overrides, workload, out, chosen, (*minimise, *maximise, *subject_to)
     ) as bench:
         wanted = (bench.experiment.tune or Tune()).with_options(minimise, maximise, subject_to, vary, trials)
         tuned = tuning.tune_scenario(bench, wanted, lambda tuned: say(_line(tuned, wanted)))
@@ -169,11 +166,9 @@ def capacity(
     overrides: Sequence[str] = (),
     workload: str | Path | None = None,
     out: str | Path | None = None,
-    jobs: int = 1,
-    engine: str = "auto",
-    master: str | None = None,
     retry_failed: bool = False,
     progress: Say | None = None,
+    **options: Unpack[SearchKeywords],
 ) -> FoundCapacity:
     """Find the smallest value of a key at which a limit holds, or the largest.
 
@@ -194,11 +189,9 @@ def capacity(
         overrides: as in `run`.
         workload: as in `run`.
         out: the folder for results; results/NAME-capacity by default.
-        jobs: the number of processes.
-        engine: as in `run`.
-        master: as in `run`.
         retry_failed: as in `run`.
         progress: called with a line for each value.
+        **options: how the runs are performed: `jobs`, `engine` and `master`, as in `run`.
 
     Returns:
         The answer, and all values tried.
@@ -214,14 +207,14 @@ def capacity(
         1
     """
     limit, say = Limit.parse(until), progress or silent
-    options = RunOptions(jobs, engine, master, retry_failed=retry_failed)
+    chosen = replace(RunOptions.of(options, SearchKeywords), retry_failed=retry_failed)
     texts = [None if value is None else str(value) for value in (stop, step)]
 
     def tell(tried: capacities.Tried) -> None:
         reason = f" ({tried.reason})" if tried.reason else ""
         say(f"{vary} = {question.text(tried.value)}: {limit} {tried.verdict}{reason}")
 
-    with _bench("capacity", scenario, variant, overrides, workload, out, options, [until]) as bench:
+    with _bench("capacity", scenario, variant, overrides, workload, out, chosen, [until]) as bench:
         unit = bench.unit_of(vary)
         between = capacities.values(str(start), *texts, integer=bench.is_integer(vary), unit=unit)
         question = CapacityQuestion(vary, limit, between, largest, confidence, max_replications, unit)

@@ -65,11 +65,8 @@ def capacity(
         variant=variant,
         **overrides.given,
         out=out,
-        jobs=options.jobs,
-        engine=options.engine,
-        master=options.master,
-        retry_failed=options.retry_failed,
         progress=lambda line: say(f"brokersim: {line}"),
+        **options.given,
     )
     if json_:
         terminal.print_json(_json(found))

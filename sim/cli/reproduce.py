@@ -80,9 +80,7 @@ def reproduce(
         data,
         terminal.speaker(quiet),
         larger=larger,
-        jobs=options.jobs,
-        engine=options.engine,
-        master=options.master,
+        **options.given,
     )
     _print(made)
     print(f"\nPage: {made.page}")

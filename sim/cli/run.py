@@ -46,7 +46,7 @@ def run(
     pages = set(folder.glob("*.html"))
     try:
         with display(experiment, quiet) as progress:
-            results = sim.run(experiment, folder, progress=progress, on_failure=progress.failed, **vars(options))
+            results = sim.run(experiment, folder, progress=progress, on_failure=progress.failed, **options.given)
     except sim.RunFailed:
         kept = f"finished runs are kept in {folder}, the same command resumes"
         print(f"brokersim: stopped; {kept} with the others, or --retry-failed with this one too", file=sys.stderr)

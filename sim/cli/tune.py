@@ -57,10 +57,8 @@ def tune(
         variant=variant,
         **overrides.given,
         out=out,
-        jobs=options.jobs,
-        engine=options.engine,
-        master=options.master,
         progress=lambda line: say(f"brokersim: {line}"),
+        **options.given,
     )
     if json_:
         terminal.print_json(_json(found))

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 
 # Any: dataclasses.field takes the place of a default value of any type.
-from typing import Any
+from typing import Any, Self, TypedDict, get_type_hints
 
 from sim.base.errors import InputError, unknown
 
@@ -24,6 +24,22 @@ def declared(usage: str, help: str, default: Any, **more: Any) -> Any:
     Its type is that of the dataclass's annotation, as with `field`; `more` are keywords of `typer.Option`.
     """
     return field(default=default, metadata={"usage": usage, "help": help, **more})
+
+
+class SearchKeywords(TypedDict, total=False):
+    """The fields of `RunOptions` as keywords of functions that choose the runs themselves."""
+
+    jobs: int
+    engine: str
+    master: str | None
+
+
+class RunKeywords(SearchKeywords, total=False):
+    """All fields of `RunOptions` as keywords of functions."""
+
+    fail_fast: bool
+    retry_failed: bool
+    verify: bool
 
 
 @dataclass(frozen=True)
@@ -55,6 +71,18 @@ class RunOptions:
             raise InputError(f"master: only the engine 'spark' uses a cluster (got '{self.engine}')")
         if self.engine not in ("auto", *ENGINES):
             raise InputError(unknown("engine", self.engine, ("auto", *ENGINES)))
+
+    @classmethod
+    def of(cls, given: SearchKeywords, allowed: type[SearchKeywords]) -> Self:
+        """The options that a function was given as keywords. Raises TypeError where it does not take one."""
+        if wrong := sorted(given.keys() - get_type_hints(allowed)):
+            raise TypeError(unknown("keyword argument", wrong[0], sorted(get_type_hints(allowed))))
+        return cls(**given)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options that are not the default ones, as keywords."""
+        return {name: value for name, value in vars(self).items() if value != getattr(DEFAULT_OPTIONS, name)}
 
     @property
     def chosen(self) -> str:
