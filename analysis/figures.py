@@ -19,7 +19,7 @@ from analysis.topics import topic_scatter
 from analysis.trees import trees
 from sim.base.naming import Raw
 from sim.experiments.results import Results
-from sim.metrics import METRICS
+from sim.metrics import METRICS, Metric
 
 _POINTS = 160
 """The most points of a line over time."""
@@ -29,8 +29,8 @@ _MERGED = (
 _FAILING = "Red areas: something has failed, the fainter the fewer the runs."
 
 
-def _zoom() -> alt.Parameter:
-    """Dragging moves along the horizontal axis; the wheel with shift zooms, a double click resets."""
+def zoom() -> alt.Parameter:
+    """A parameter for charts over time: dragging moves along the horizontal axis; the wheel with shift zooms, a double click resets."""
     return alt.selection_interval(name="zoom", encodings=["x"], bind="scales", zoom="wheel![event.shiftKey]")
 
 
@@ -108,6 +108,14 @@ def intervals(results: Results, metrics: Sequence[str]) -> list[Figure]:
     return found
 
 
+def unit_over_time(metric: Metric, largest: float) -> tuple[float, str]:
+    """What to divide a metric's values over time by, and their unit then; sums are per hour."""
+    factor, unit = scale(metric.unit, largest)
+    if metric.windows == "sum":
+        unit = "1/h" if unit == "count" else f"{unit}/h"
+    return factor, unit
+
+
 def metrics_over_time(results: Results, metrics: Sequence[str]) -> list[Figure]:
     """For each metric, the mean over the replications by window, with its 95 % confidence interval; warm-up and faults are shaded."""
     names = variants_of(results)
@@ -121,9 +129,7 @@ def metrics_over_time(results: Results, metrics: Sequence[str]) -> list[Figure]:
         if rows.empty:
             continue
         metric = CONTROL_TRAFFIC if name == CONTROL_TRAFFIC.name else METRICS[name]
-        factor, unit = scale(metric.unit, rows["mean"].abs().max())
-        if metric.windows == "sum":
-            unit = "1/h" if unit == "count" else f"{unit}/h"
+        factor, unit = unit_over_time(metric, rows["mean"].abs().max())
         span, time_unit = scale("s", rows["end"].max() / 3)
         warm_up = rows.loc[rows["warm_up"], "end"].max() / span
         shown = pd.DataFrame(
@@ -170,7 +176,7 @@ def metrics_over_time(results: Results, metrics: Sequence[str]) -> list[Figure]:
                 " ".join(filter(None, [_MERGED.format(each) if each > 1 else "", _FAILING if len(faults) else ""])),
                 f"{label(name)} over time by variant, from 0 to {number(rows['end'].max() / span)} {time_unit}, "
                 f"at most {with_unit(number(shown['mean'].max()), unit)}.",
-                {**spec_of(alt.layer(*layers).add_params(_zoom())), "height": 220},
+                {**spec_of(alt.layer(*layers).add_params(zoom())), "height": 220},
             )
         )
     return found

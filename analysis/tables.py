@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from analysis.comparison import variants_of
 from sim.experiments.results import Results
-from sim.experiments.statistics import mean_interval
+from sim.experiments.statistics import ROUNDING, half_width
 from sim.metrics import METRICS, Metric
 
 HOUR = 3600.0
@@ -54,22 +55,17 @@ def over_time(results: Results, metrics: Sequence[str], points: int = 300) -> pd
     for variant in variants_of(results):
         for run in runs_of(results, variant):
             series = results.table(run, "timeseries")
-            merged = _windows(series, metrics, points).assign(variant=variant)
-            frames.append(merged)
+            merged = _windows(series, metrics, points)
+            frames.append(merged.assign(variant=variant))
             if len(series) > points:
-                single = _windows(series, metrics, len(series)).assign(variant=variant)
+                single = _windows(series, metrics, len(series))
                 starts = np.sort(merged["start"].unique())
                 at = np.searchsorted(starts, single["start"], "right") - 1
-                singles.append(single.assign(start=starts[at]))
+                singles.append(single.assign(start=starts[at], variant=variant))
     columns = ["metric", "variant", "start", "end", "warm_up", "mean", "low", "high"]
     if not frames:
         return pd.DataFrame(columns=columns)
-    rows = []
-    for key, values in pd.concat(frames).groupby(["metric", "variant", "start", "end", "warm_up"], sort=True)["value"]:
-        interval = mean_interval(values)
-        if interval.n:
-            rows.append((*key, interval.mean, interval.low, interval.high))
-    table = pd.DataFrame(rows, columns=columns).astype({"low": np.float64, "high": np.float64})
+    table = _intervals(pd.concat(frames), columns[:5])
     if singles:
         bands = (
             pd.concat(singles).groupby(["metric", "variant", "start"])["value"].quantile(np.array([0.1, 0.9])).unstack()
@@ -112,29 +108,58 @@ def _spans(faults: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(sorted(rows), columns=["start", "end", "what", "brokers"])
 
 
+def _intervals(values: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """The mean of each group's column `value`, and its 95 % confidence interval as by `mean_interval`."""
+    found = values.groupby(keys)["value"].agg(["mean", "std", "count", "min", "max"])
+    found = found[found["count"] > 0]
+    largest = np.maximum(found["min"].abs(), found["max"].abs())
+    varied = (found["max"] - found["min"] > ROUNDING * largest).to_numpy()
+    n = found["count"].to_numpy()
+    half = np.full(len(found), np.nan)
+    half[varied] = half_width((found["std"].to_numpy() / np.sqrt(n))[varied], n[varied] - 1, 0.95)
+    table = found[["mean"]].assign(low=found["mean"] - half, high=found["mean"] + half)
+    return table.reset_index()
+
+
 def _windows(series: pd.DataFrame, metrics: Sequence[str], points: int) -> pd.DataFrame:
     """One run's series in long form, with neighbouring windows merged; none crosses the end of the warm-up."""
+    if not len(series):
+        return pd.DataFrame(columns=["metric", "start", "end", "warm_up", "value"])
+    warm_up = series["warm_up"].to_numpy(dtype=bool)
     block = np.arange(len(series)) // max(1, -(-len(series) // points))
-    groups = [series["warm_up"].to_numpy(dtype=bool), block]
-    span = series.groupby(groups).agg(start=("start", "min"), end=("end", "max"))
-    columns = series.drop(columns=["window", "start", "end", "warm_up"], errors="ignore").astype(np.float64)
-    averages = [name for name in map(str, columns) if name in METRICS and METRICS[name].windows == "average"]
-    for name in averages:
-        columns[name] *= series["end"] - series["start"]
-    merged = columns.groupby(groups).sum(min_count=1)
-    length = span["end"] - span["start"]
-    for name in averages:
-        merged[name] /= length
-    known, found = {str(name): merged[name].to_numpy(np.float64) for name in merged}, []
-    if CONTROL_TRAFFIC.name in metrics:
-        known[CONTROL_TRAFFIC.name] = control_messages(merged).to_numpy(np.float64)
-    for metric in (CONTROL_TRAFFIC if name == CONTROL_TRAFFIC.name else METRICS[name] for name in metrics):
-        value = metric.each(known)
-        if value is not None:
-            per_hour = value / (length / HOUR) if metric.windows == "sum" else value
-            found.append(span.assign(metric=metric.name, value=per_hour, warm_up=span.index.get_level_values(0)))
-    names = ["metric", "start", "end", "warm_up", "value"]
-    return pd.concat(found)[names].reset_index(drop=True) if found else pd.DataFrame(columns=names)
+    first = np.flatnonzero(np.r_[True, (np.diff(block) > 0) | (warm_up[1:] != warm_up[:-1])])
+    each = (series["end"] - series["start"]).to_numpy(np.float64)
+    start, end = series["start"].to_numpy()[first], series["end"].to_numpy()[np.r_[first[1:], len(series)] - 1]
+    length = end - start
+    known: dict[str, NDArray[np.float64]] = {}
+    drawn = [CONTROL_TRAFFIC if name == CONTROL_TRAFFIC.name else METRICS[name] for name in metrics]
+    parts = {part for metric in drawn for part in metric.parts}
+    parts |= {*_OF_CONTROL} if CONTROL_TRAFFIC in drawn else set()
+    for name in parts & {*series}:
+        column = series[name].to_numpy(np.float64, na_value=np.nan)
+        average = name in METRICS and METRICS[name].windows == "average"
+        defined = ~np.isnan(column)
+        summed = np.add.reduceat(np.where(defined, column * each if average else column, 0.0), first)
+        summed[np.add.reduceat(defined, first, dtype=np.int64) == 0] = np.nan
+        known[name] = summed / length if average else summed
+    if CONTROL_TRAFFIC in drawn:
+        known[CONTROL_TRAFFIC.name] = control_messages(pd.DataFrame(known)).to_numpy(np.float64)
+    values = {metric.name: value for metric in drawn if (value := metric.each(known)) is not None}
+    values |= {
+        metric.name: values[metric.name] / (length / HOUR)
+        for metric in drawn
+        if metric.windows == "sum" and metric.name in values
+    }
+    count = len(values)
+    return pd.DataFrame(
+        {
+            "metric": np.repeat(np.array([*values], dtype=object), len(first)),
+            "start": np.tile(start, count),
+            "end": np.tile(end, count),
+            "warm_up": np.tile(warm_up[first], count),
+            "value": np.concatenate([*values.values(), np.empty(0)]),
+        }
+    )
 
 
 def delay_distribution(results: Results, points: int = 300) -> pd.DataFrame:

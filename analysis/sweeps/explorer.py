@@ -33,9 +33,9 @@ def explorer(points: pd.DataFrame, axes: Sequence[Axis], metrics: Sequence[str],
     orders = {**{name: {text: place for place, text in enumerate(texts)} for name, texts in named.items()}}
     orders["variant"] = {name: place for place, name in enumerate(names)}
     params = [
-        _select("metric", shown, shown[0]),
-        _select("against", shown, shown[min(1, len(shown) - 1)]),
-        *(_select(f"only{place}", [_ALL, *texts], _ALL, name) for place, (name, texts) in enumerate(named.items())),
+        select("metric", shown, shown[0]),
+        select("against", shown, shown[min(1, len(shown) - 1)]),
+        *(select(f"only{place}", [_ALL, *texts], _ALL, name) for place, (name, texts) in enumerate(named.items())),
         {"name": "orders", "value": orders},
     ]
     picked = " && ".join(
@@ -71,9 +71,9 @@ def explorer(points: pd.DataFrame, axes: Sequence[Axis], metrics: Sequence[str],
     parts = [marks.add_params(brush).properties(name="marks", width=380, height=280, title=title)]
     if len(mapped) > 1:
         params += [
-            _select("across", mapped, mapped[0]),
-            _select("up", mapped, mapped[1]),
-            _select("facet", [_NONE, *mapped], mapped[2] if len(mapped) > 2 else _NONE),
+            select("across", mapped, mapped[0]),
+            select("up", mapped, mapped[1]),
+            select("facet", [_NONE, *mapped], mapped[2] if len(mapped) > 2 else _NONE),
         ]
         parts.append(_map(base.transform_filter(brush)))
     spec = spec_of(alt.vconcat(*parts).resolve_scale(color="independent"))
@@ -97,7 +97,7 @@ def _wide(points: pd.DataFrame, axes: Sequence[Axis], metrics: Sequence[str]) ->
     return table.reset_index(), shown
 
 
-def _select(name: str, options: Sequence[str], value: str, said: str = "") -> Raw:
+def select(name: str, options: Sequence[str], value: str, said: str = "") -> Raw:
     """A parameter that readers pick from a list."""
     return {"name": name, "value": value, "bind": {"input": "select", "options": list(options), "name": said or name}}
 

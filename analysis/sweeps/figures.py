@@ -13,6 +13,7 @@ from analysis.sweeps.explorer import explorer
 from analysis.sweeps.heat_maps import difference_map, fits, mean_map
 from analysis.sweeps.lines import along, cloud, slug
 from analysis.sweeps.pareto import DEFAULT, pareto_plot
+from analysis.sweeps.series import series_of_points
 from analysis.sweeps.sobol import bars, saltelli, sensitivity
 from analysis.sweeps.summary import over_points, summarise
 from sim.experiments.results import Results
@@ -38,7 +39,7 @@ def sweep_figures(results: Results, trade_off: tuple[str, str] = DEFAULT) -> lis
             *line_charts(results.runs, axes, metrics, names),
             *heat_maps(results.runs, axes, metrics, names, baseline),
         ]
-    charts = [*explorer(points, axes, metrics, names), *charts]
+    charts = [*explorer(points, axes, metrics, names), *series_of_points(results, axes, metrics), *charts]
     plot = pareto_plot(points, axes, trade_off, names)
     charts += [plot] if plot else []
     if saltelli(results):

@@ -51,7 +51,7 @@ def sections(results: Results, charts: Sequence[Figure]) -> list[Raw]:
     """The sections with the charts of `sweep_figures`."""
     metrics = headline_of(results)
     shown = []
-    for name in ("explore", "lines", "heat", "pareto", "sobol"):
+    for name in ("explore", "series", "lines", "heat", "pareto", "sobol"):
         rows, notes = _sensitivity(results, metrics) if name == "sobol" and saltelli(results) else ([], [])
         found = section(name, charts) | {"rows": rows, "notes": notes}
         if found["figures"] or notes:

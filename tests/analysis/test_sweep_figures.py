@@ -16,12 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import pareto as oracle
 
-from analysis.charts import Figure
+from analysis.charts import Figure, svg_of
 from analysis.comparison import compare_table
+from analysis.sweeps import series
 from analysis.sweeps.axes import axes, axes_of
 from analysis.sweeps.figures import heat_maps, sweep_figures
 from analysis.sweeps.pareto import pareto, trade_off
 from analysis.sweeps.summary import interval_rows, over_points, summarise
+from analysis.tables import over_time
 from sim.base.errors import ResultsError
 from sim.experiments.results import Results, load_results
 from sim.experiments.statistics import mean_interval
@@ -304,3 +306,34 @@ def test_the_plot_joins_the_front_and_fades_the_rest(charts_of_two: list[Figure]
 def test_a_trade_off_is_between_two_metrics(text: str, said: str) -> None:
     with pytest.raises(ResultsError, match=said):
         trade_off(text)
+
+
+def test_time_series_of_any_point_can_be_picked(tmp_path: Path) -> None:
+    results = swept(tmp_path, grid(network__brokers=[10, 20, 40]), variants=("static", "location"), detailed=(0, 2))
+    chart = named(sweep_figures(results), "series")
+    lists = {param["name"]: param["bind"]["options"] for param in chart.spec["params"] if param["name"] != "zoom"}
+    assert lists["point"] == ["0: network.brokers = 10", "2: network.brokers = 40"]
+    assert lists["beside"] == ["none", *lists["point"]]
+    assert lists["metric"] == ["notification delay (ms)", "notification overhead (messages/h)"]
+    for point, text in ((0, lists["point"][0]), (2, lists["point"][1])):
+        table = over_time(results.at(point), [DELAY]).sort_values(["variant", "start"])
+        own = sorted(
+            (row for row in chart.spec["datasets"]["windows"] if row["point"] == text),
+            key=lambda row: (row["variant"], row["time"]),
+        )
+        for column, name in (("mean", ""), ("low", " low"), ("high", " high")):
+            drawn = [row[f"notification delay (ms){name}"] for row in own]
+            assert drawn == pytest.approx(1e3 * table[column].clip(lower=0), rel=1e-5)
+        assert [row["warm_up"] for row in own] == table["warm_up"].tolist()
+    svg_of(chart)
+
+
+def test_time_series_of_many_points_are_merged_and_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = grid(network__brokers=[10, 20, 40])
+    results = swept(tmp_path, points, variants=("static",), windows=50, detailed=(0, 1, 2))
+    monkeypatch.setattr(series, "_SERIES", 2)
+    monkeypatch.setattr(series, "_ROWS", 40)
+    (chart,) = series.series_of_points(results, axes_of(results), [DELAY])
+    assert len(chart.spec["datasets"]["windows"]) <= 2 * 20
+    assert "bands are then from the 10 % to the 90 % quantile" in chart.caption
+    assert chart.caption.endswith("Points that are not shown: 1.")

@@ -158,7 +158,7 @@ def test_of_a_sweep_that_was_run(tmp_path: Path) -> None:
     results = sim.run(scenario, out=tmp_path / "results")
     charts = draw(results, point=2)
     assert {chart.section for chart in charts} == {
-        *("explore", "lines", "heat", "pareto"),
+        *("explore", "series", "lines", "heat", "pareto"),
         *("intervals", "time", "delay", "load", "hot", "topics", "overlay", "tree"),
     }
     page = render_report(results, charts, point=2)
