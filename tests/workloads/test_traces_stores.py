@@ -18,6 +18,7 @@ from test_traces_cluster import COMMAND, contents
 from test_traces_many import divided
 
 from sim.base.errors import WorkloadError
+from sim.files import stores
 from sim.workloads.traces.checkin_options import CheckinOptions
 from sim.workloads.traces.layouts import CSV, PARQUET, Layout, lay_over
 from sim.workloads.traces.pipeline import prepare_checkins
@@ -134,3 +135,16 @@ def test_a_cluster_that_shares_only_a_store_and_loses_a_worker(store: ObjectStor
                 subprocess.run(["/bin/kill", "-9", str(executor)], check=False)
         assert running.returncode == 0
     assert contents(tmp_path / "far") == contents(tmp_path / "alone")
+
+
+def test_a_store_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:1")
+    monkeypatch.setattr(stores, "_GS_SECONDS", 0)
+    with pytest.raises(
+        WorkloadError, match=r"gs://bucket/x: the store does not answer.*GOOGLE_APPLICATION_CREDENTIALS"
+    ):
+        find_sources(["gs://bucket/x"])
+    for name in ("HADOOP_HOME", "ARROW_LIBHDFS_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(WorkloadError, match=r"hdfs://127.0.0.1:1/x: HDFS is read by Hadoop's libhdfs.so"):
+        find_sources(["hdfs://127.0.0.1:1/x"])
