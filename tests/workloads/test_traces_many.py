@@ -133,6 +133,10 @@ def test_follows_are_divided_like_check_ins(
     many = prepare_follows(None, follows, tmp_path / "many", options, partitions=3)
     assert_same_tables(tmp_path / "one", tmp_path / "many", least=2)
     assert (many.about, many.unmatched) == (one.about, one.unmatched)
+    made_of = one.lineage["tables"]
+    assert made_of["interests"] == made_of["subscription_events"] == ["who.csv"]
+    assert made_of["publications"] == ["said.csv", "more.csv"]
+    assert made_of["users"] == made_of["topics"] == ["who.csv", "said.csv", "more.csv"]
     assert many.interests.indptr.tolist() == one.interests.indptr.tolist()
 
 

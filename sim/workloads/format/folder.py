@@ -193,6 +193,7 @@ def load_workload(folder: Path) -> Workload:
         seed=manifest["seed"],
         sources=tuple(manifest["sources"]),
         rows=manifest["rows"],
+        lineage=manifest.get("lineage", {}),
         hash=hash_,
     )
     validate_workload(workload, folder)

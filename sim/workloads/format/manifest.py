@@ -71,6 +71,8 @@ def read_manifest(folder: Path) -> tuple[Raw, str]:
         if not isinstance(manifest[key], kinds) or isinstance(manifest[key], bool):
             expected = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
             raise WorkloadError(f"{path}: {key} is {manifest[key]!r}, expected {expected}")
+    if not isinstance(manifest.get("lineage", {}), dict):
+        raise WorkloadError(f"{path}: lineage is {manifest['lineage']!r}, expected dict")
     for number, source in enumerate(manifest["sources"]):
         if not (isinstance(source, dict) and _have(source, {"file": str, "sha256": str, "bytes": int})):
             raise WorkloadError(f"{path}: sources[{number}] is {source!r}, expected file, sha256 and bytes")

@@ -251,10 +251,10 @@ class Workload:
     """Everything that drives one run. Times are seconds from `origin` (UTC, ISO 8601); `horizon` and `period` are seconds.
 
     `cell` is the side of a grid cell in degrees where topics are cells, else None. `rows` counts what became of a trace's rows:
-    `{"read": n, "kept": n, "quarantined": {reason: n}}`; `unmatched`, which is not written, counts a log's subscriptions that match
-    nothing published, by filter, or publications that nobody follows, by topic. `hash` identifies the files it was loaded from, "" in
-    memory. `content`: the users' subscriptions and publications by values; the topics are then all predicates
-    (`sim.workloads.content.routing`).
+    `{"read": n, "kept": n, "quarantined": {reason: n}}`; `lineage` says what tables were made of, and how. `unmatched`, which is not
+    written, counts a log's subscriptions that match nothing published, by filter, or publications that nobody follows, by topic. `hash`
+    identifies the files it was loaded from, "" in memory. `content`: the users' subscriptions and publications by values; the topics
+    are then all predicates (`sim.workloads.content.routing`).
     """
 
     kind: str
@@ -278,6 +278,7 @@ class Workload:
     seed: int | None = None
     sources: tuple[Raw, ...] = ()
     rows: Raw | None = None
+    lineage: Raw = field(default_factory=dict)
     unmatched: Mapping[str, int] = field(default_factory=dict)
     hash: str = ""
 
@@ -295,6 +296,7 @@ class Workload:
             "generator": dict(self.generator),
             "seed": self.seed,
             "rows": None if self.rows is None else dict(self.rows),
+            **({"lineage": dict(self.lineage)} if self.lineage else {}),
         }
 
     @property

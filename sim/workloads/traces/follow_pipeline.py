@@ -16,7 +16,7 @@ from sim.workloads.format.workload import DAY, Workload
 from sim.workloads.models.follow_log import follow_workload
 from sim.workloads.traces import follows as stages
 from sim.workloads.traces.follow_kernels import FollowRules, LabelRules
-from sim.workloads.traces.follow_tables import FollowTable, Trace
+from sim.workloads.traces.follow_tables import FollowTable, Trace, follow_origins
 from sim.workloads.traces.many_follows import prepare_many_follows
 from sim.workloads.traces.rows import read_rows
 from sim.workloads.traces.shelves import Shelf
@@ -90,7 +90,7 @@ def prepare_follows(
         shop.leave_out(dropped)
         if workload is None:
             raise shop.nothing_usable("{} have no publication, or no follow")
-        return shop.finish(workload)
+        return shop.finish(workload, origins=follow_origins(tables))
 
 
 def _judged(shop: Workshop, table: FollowTable, options: FollowOptions, streams: Streams) -> Shelf:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -120,6 +121,13 @@ class Trace:
         """Its entries in a manifest."""
         tables = [{**table.layout.parameters(), "spread": table.spread} for table, _ in self.tables]
         return {"format": self.name, "tables": tables}
+
+
+def follow_origins(tables: Sequence[FollowTable]) -> dict[str, list[int]]:
+    """The numbers of those of a trace's tables of which tables of the workload are made, where these are not all."""
+    follows = [number for number, table in enumerate(tables) if table.follows]
+    events = [number for number, table in enumerate(tables) if table.events]
+    return {"interests": follows, "subscription_events": follows, "publications": events}
 
 
 _TOPIC = (FollowedTopics("topic", ("topic",)),)

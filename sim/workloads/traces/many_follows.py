@@ -26,7 +26,7 @@ from sim.workloads.models.log_tables import SECOND
 from sim.workloads.traces.by_user import DroppedRows
 from sim.workloads.traces.exchange import BLOCK_ROWS, PART_ROWS, SharedArrays, SortedRows, cut_blocks
 from sim.workloads.traces.follow_parts import NAMES, USERS, FollowPart, FollowSplitter, FollowTables, read_names
-from sim.workloads.traces.follow_tables import FollowTable
+from sim.workloads.traces.follow_tables import FollowTable, follow_origins
 from sim.workloads.traces.shelves import Shelf
 from sim.workloads.traces.spark_tasks import by_value
 from sim.workloads.traces.strays import days_of_all
@@ -114,7 +114,7 @@ def prepare_many_follows(
         seed=streams.seed,
         unmatched={topics[topic]: int(published[topic]) for topic in silent},
     )
-    return shop.finish(workload, digests)
+    return shop.finish(workload, digests, follow_origins(tables))
 
 
 def _read_later(shop: Workshop, files: Mapping[str, str], rows: Counter[str], sizes: tuple[int, int]) -> Raw:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from sim.base.errors import WorkloadError
 from sim.base.units import format_duration
-from sim.spark import sql
+from sim.files.compression import Damaged
+from sim.spark import cause, sql
+from sim.workloads.traces.sources import Source, original
 from sim.workloads.traces.spark_conf import ROW_SETTINGS
 
 if TYPE_CHECKING:
@@ -90,3 +95,24 @@ def watched(spark: sql.SparkSession, report: Callable[[str], None], every: float
         watcher.join()
         with suppress(Py4JError, OSError):
             context.removeJobTag(tag)
+
+
+@contextmanager
+def blaming(spark: sql.SparkSession | None, sources: Sequence[Source]) -> Iterator[None]:
+    """Where reading fails because of a file, say which and why: one that does not unpack, or a value that no type of Spark holds."""
+    errors: tuple[type[Exception], ...] = (Damaged,)
+    if spark is not None:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        errors = (Damaged, PySparkException, Py4JError)
+    try:
+        yield
+    except errors as error:
+        for source in sources:
+            if (damage := source.damage()) is not None:
+                raise WorkloadError(f"{source.path}: {damage}") from None
+        if read := re.search(r"reading file (?:file:)?(/\S+)", str(error)):
+            file = original(Path(unquote(read[1].rstrip("."))))
+            raise WorkloadError(f"{file}: cannot be read ({cause(error)})") from None
+        raise

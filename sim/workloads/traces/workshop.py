@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import pickle
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
+from importlib.metadata import version
 from pathlib import Path
-from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +19,9 @@ from numpy.typing import NDArray
 from sim.base.errors import WorkloadError
 from sim.base.naming import Raw
 from sim.base.private import PURPOSE
-from sim.files.compression import Damaged
 from sim.files.directories import Directory, on_disk
 from sim.files.stores import is_store, temporary_in
-from sim.spark import cause, sql
+from sim.spark import sql
 from sim.workloads.format.folder import KEPT_ROWS, write_workload
 from sim.workloads.format.workload import Workload
 from sim.workloads.traces.judging import RangeJudge, Rules, beyond_kernels
@@ -45,9 +43,9 @@ from sim.workloads.traces.quarantine import (
 from sim.workloads.traces.ranges import cut_files, cut_parquet
 from sim.workloads.traces.readers.broker_lines import LogReader
 from sim.workloads.traces.rows import names_in
-from sim.workloads.traces.session import how_far, partitioned, watched
+from sim.workloads.traces.session import blaming, how_far, partitioned, watched
 from sim.workloads.traces.shelves import Piece, Shelf
-from sim.workloads.traces.sources import Inputs, Source, find_groups, link_sources, original
+from sim.workloads.traces.sources import Inputs, Source, find_groups, link_sources
 from sim.workloads.traces.spark_tasks import TaskItem, TaskResult, TaskWork, file_in_tasks, in_tasks, unseen
 from sim.workloads.traces.strays import DayCounts, warn_of_strays
 from sim.workloads.traces.time_kernels import example_of
@@ -98,6 +96,7 @@ class Workshop:
     of logs that are no rows. `dropped` has the numbers of rows with a reason that they got late.
     When `appending`, the groups begin with the files whose rows are kept. Tasks exchange files in a folder of a `store`, if any.
     If it is `lasting`, what is found in each of the `steps` that have ended is in the folder too, for a process that continues.
+    `kind` is that of the trace.
     """
 
     spark: sql.SparkSession | None
@@ -110,6 +109,7 @@ class Workshop:
     appending: Appending | None = None
     store: Directory | None = None
     lasting: bool = False
+    kind: str = ""
     steps: int = 0
     shelves: list[Shelf] = field(default_factory=list)
     read_shelves: dict[int, Shelf] = field(default_factory=dict)
@@ -278,15 +278,26 @@ class Workshop:
         said, reasons = found.format(f"{rows['read']:,} rows"), describe_reasons(rows["quarantined"])
         return WorkloadError(f"{self.sources[0].path}: {said}{f' ({reasons})' if reasons else ''}")
 
-    def finish(self, workload: Workload, parts: Mapping[str, str] | None = None) -> Workload:
+    def finish(
+        self,
+        workload: Workload,
+        parts: Mapping[str, str] | None = None,
+        origins: Mapping[str, Sequence[int]] | None = None,
+    ) -> Workload:
         """Write the workload, with what became of the rows, and the quarantine, and put both in place.
 
-        Where there are `parts`, files with their SHA-256, they are in `tables` already, and the quarantine among them.
+        `origins` are the groups of which tables are made, by default all. Where there are `parts`, files with their SHA-256, they are
+        in `tables` already, and the quarantine among them.
         """
         self.progress(f"writing {self.out}", "")
         sources = dict.fromkeys(source for group in self.groups for source in group)
         about = [{"file": source.name, "sha256": source.sha256, "bytes": source.bytes} for source in sources]
-        workload = replace(workload, rows=account(self.reasons, self.left_out), sources=tuple(about))
+        workload = replace(
+            workload,
+            rows=account(self.reasons, self.left_out),
+            sources=tuple(about),
+            lineage=self._lineage(workload, origins or {}),
+        )
         if parts is None:
             names = [source.name for source in self.sources]
             quarantine = quarantined(self.shelves, dropped_before(self.dropped), names)
@@ -306,6 +317,16 @@ class Workshop:
             self.out.rename(self.folder / "replaced")
         (self.folder / "workload").rename(self.out)
         return workload
+
+    def _lineage(self, workload: Workload, origins: Mapping[str, Sequence[int]]) -> Raw:
+        """The command, the version, and by table the names of the files of which it is made; options are those of the generator."""
+        files = [[source.name for source in group] for group in self.groups]
+        tables = {
+            table: list(dict.fromkeys(name for group in origins.get(table, range(len(files))) for name in files[group]))
+            for table, rows in workload.counts.items()
+            if rows
+        }
+        return {"command": f"prepare {self.kind}", "version": version("brokersim"), "tables": tables}
 
 
 @contextmanager
@@ -349,7 +370,7 @@ def open_workshop(
     with (
         folder_beside(out, json.dumps([made, sums]) if lasting else "") as folder,
         _lasting(folder),
-        _blaming(spark, [source for group in found for source in group]),
+        blaming(spark, [source for group in found for source in group]),
         ExitStack() as stack,
     ):
         store = None if work is None else stack.enter_context(temporary_in(work))
@@ -360,7 +381,7 @@ def open_workshop(
                     f"{missing}: all machines of a cluster read the files and write what they find, so files are to be in a store or "
                     "on storage that all share, at the same paths, and so is the workload, unless --work names a store"
                 )
-        yield Workshop(spark, folder, out, joined, progress, time_zone, partitions, appending, store, lasting)
+        yield Workshop(spark, folder, out, joined, progress, time_zone, partitions, appending, store, lasting, kind)
 
 
 @contextmanager
@@ -377,24 +398,3 @@ def _lasting(folder: Path) -> Iterator[None]:
 def _size_of(sources: Sequence[Source]) -> str:
     """The size of files as text, for progress."""
     return f"{sum(source.bytes for source in sources) / 2**20:.1f} MiB"
-
-
-@contextmanager
-def _blaming(spark: sql.SparkSession | None, sources: Sequence[Source]) -> Iterator[None]:
-    """Where reading fails because of a file, say which and why: one that does not unpack, or a value that no type of Spark holds."""
-    errors: tuple[type[Exception], ...] = (Damaged,)
-    if spark is not None:
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-
-        errors = (Damaged, PySparkException, Py4JError)
-    try:
-        yield
-    except errors as error:
-        for source in sources:
-            if (damage := source.damage()) is not None:
-                raise WorkloadError(f"{source.path}: {damage}") from None
-        if read := re.search(r"reading file (?:file:)?(/\S+)", str(error)):
-            file = original(Path(unquote(read[1].rstrip("."))))
-            raise WorkloadError(f"{file}: cannot be read ({cause(error)})") from None
-        raise
