@@ -28,6 +28,11 @@ class ComparedResults:
     """Several results, or the variants of one, side by side; a notebook shows its tables, findings and a chart.
 
     `collection` has the runs of all as one table (`runs`), with the baseline and the metrics in its manifest.
+
+    Examples:
+        >>> _ = sim.run(sim.example(), "results/example")
+        >>> sim.compare("results/example").collection.manifest["report"]["baseline"]
+        'ring'
     """
 
     collection: Collection = field(repr=False)
@@ -55,15 +60,32 @@ class ComparedResults:
         return changes(self.collection)
 
     def export(self, path: str | Path) -> None:
-        """Write the table as .csv, .parquet or .tex, by the path's ending. Raises ResultsError for any other."""
+        """Write the table as .csv, .parquet or .tex, by the path's ending. Raises ResultsError for any other.
+
+        Examples:
+            >>> _ = sim.run(sim.example(), "results/example")
+            >>> sim.compare("results/example").export("compared.csv")
+        """
         export_comparison(self.collection, Path(path))
 
     def page(self, path: str | Path) -> None:
-        """Write a page of HTML with tables and charts, which works offline."""
+        """Write a page of HTML with tables and charts, which works offline.
+
+        Examples:
+            >>> _ = sim.run(sim.example(), "results/example")
+            >>> sim.compare("results/example", metrics=["publications"]).page("compared.html")
+        """
         write_comparison(self.collection, Path(path), draw_comparison(self.collection))
 
     def figures(self, folder: str | Path, *, paper: bool = False) -> list[Path]:
-        """Write every chart as PNG, SVG and PDF to a folder, for a `paper` in black and white; returns the paths."""
+        """Write every chart as PNG, SVG and PDF to a folder, for a `paper` in black and white; returns the paths.
+
+        Examples:
+            >>> _ = sim.run(sim.example(), "results/example")
+            >>> paths = sim.compare("results/example", metrics=["publications"]).figures("figures", paper=True)
+            >>> sorted({path.suffix for path in paths})
+            ['.pdf', '.png', '.svg']
+        """
         return save_figures(draw_comparison(self.collection), Path(folder), paper=paper)
 
     def _repr_html_(self) -> str:
@@ -120,14 +142,26 @@ def check_exports(paths: Sequence[str | Path]) -> None:
 
 @dataclass(frozen=True)
 class RankedResults:
-    """Points and variants of results, ranked: a ranking for each value of the keys held fixed, or a single one."""
+    """Points and variants of results, ranked: a ranking for each value of the keys held fixed, or a single one.
+
+    Examples:
+        >>> _ = sim.run(sim.example(), "results/example")
+        >>> len(sim.best("results/example", minimise="notification_delay").rankings)
+        1
+    """
 
     collection: Collection = field(repr=False)
     rankings: Sequence[Ranking] = field(repr=False)
 
     @property
     def best(self) -> Candidate | None:
-        """The first of the first ranking: its `point`, `variant` and `value`; None where none meets the limits."""
+        """The first of the first ranking: its `point`, `variant` and `value`; None where none meets the limits.
+
+        Examples:
+            >>> _ = sim.run(sim.example(), "results/example")
+            >>> sim.best("results/example", minimise="notification_delay").best.variant
+            'star'
+        """
         return next(iter(self.rankings[0].candidates), None)
 
     @property

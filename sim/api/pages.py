@@ -23,14 +23,26 @@ _TRADE_OFF = "notification_delay,notification_overhead"
 
 @dataclass(frozen=True)
 class ReproducedPaper:
-    """A paper's figures, reproduced: the page that shows them, and the claims, tables and failed runs in `reproduction`."""
+    """A paper's figures, reproduced: the page that shows them, and the claims, tables and failed runs in `reproduction`.
+
+    Examples:
+        >>> paper = sim.reproduce("overlays", figure="2", scale=0.01)
+        >>> paper.page.is_file()
+        True
+    """
 
     reproduction: Reproduction = field(repr=False)
     page: Path
 
     @property
     def table(self) -> pd.DataFrame:
-        """A row per claim and reading, the best first, indexed by the claim's number: where, claim, reading, paper, ours, verdict."""
+        """A row per claim and reading, the best first, indexed by the claim's number: where, claim, reading, paper, ours, verdict.
+
+        Examples:
+            >>> paper = sim.reproduce("overlays", figure="2", scale=0.01)
+            >>> len(paper.table) > 0
+            True
+        """
         import pandas as pd
 
         from analysis.formatting import describe
@@ -48,18 +60,36 @@ class ReproducedPaper:
 
     @property
     def sentences(self) -> list[str]:
-        """How many claims have which verdict."""
+        """How many claims have which verdict.
+
+        Examples:
+            >>> paper = sim.reproduce("overlays", figure="2", scale=0.01)
+            >>> len(paper.sentences) > 0
+            True
+        """
         from sim.papers.judging import claims_summary
 
         return list(claims_summary(self.reproduction.claims))
 
     @property
     def failed(self) -> list[Raw]:
-        """The runs that failed."""
+        """The runs that failed.
+
+        Examples:
+            >>> paper = sim.reproduce("overlays", figure="2", scale=0.01)
+            >>> paper.failed
+            []
+        """
         return [failure for section in self.reproduction.sections.values() for failure in section.failed]
 
     def export(self, folder: str | Path) -> list[Path]:
-        """Write claims.csv, the page as README.md, its tables as CSV and its charts as SVG to a folder; returns the paths."""
+        """Write claims.csv, the page as README.md, its tables as CSV and its charts as SVG to a folder; returns the paths.
+
+        Examples:
+            >>> paper = sim.reproduce("overlays", figure="2", scale=0.01)
+            >>> sorted({path.suffix for path in paper.export("exported")})
+            ['.csv', '.md', '.svg']
+        """
         from sim.papers.shipped import export_reproduction
 
         return export_reproduction(self.reproduction, Path(folder))
@@ -174,6 +204,12 @@ def demo(out: str | Path = "demo", *, jobs: int = 1, progress: bool = False) -> 
 
     Raises:
         InputError: where the folder holds something else.
+
+    Examples:
+        >>> sim.demo("scenarios")
+        Traceback (most recent call last):
+        ...
+        sim.base.errors.InputError: ...
     """
     from sim.api import progress as bars
     from sim.api.console import speaker

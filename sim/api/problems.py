@@ -38,7 +38,12 @@ LONG = 1_000_000
 
 @dataclass(frozen=True)
 class DesignedOverlay:
-    """A topic-connected overlay: its `edges` (m, 2) in the order added, its measures, and lower bounds of its number of edges."""
+    """A topic-connected overlay: its `edges` (m, 2) in the order added, its measures, and lower bounds of its number of edges.
+
+    Examples:
+        >>> sim.solve_overlay([[0], [0, 1], [1]], "gm").measures.maximum_degree
+        2
+    """
 
     wanted: Sequence[Sequence[int]]
     interests: BrokerInterests
@@ -58,7 +63,12 @@ class DesignedOverlay:
         return to_graph([list(row) for row in self.wanted], self.edges)
 
     def as_json(self) -> Raw:
-        """The edges and measures, as `brokersim solve overlay --json` prints them."""
+        """The edges and measures, as `brokersim solve overlay --json` prints them.
+
+        Examples:
+            >>> sim.solve_overlay([[0], [0, 1], [1]], "gm").as_json()["edges"]
+            [[0, 1], [1, 2]]
+        """
         return {"edges": self.edges.tolist(), **asdict(self.measures), "lower_bounds": self.bounds}
 
 

@@ -24,11 +24,22 @@ class ExperimentResults(Results):
 
     `folder` is where they are, `manifest` what was run, `runs` a pandas table with a row per run and a column per metric (units:
     docs/formats.md), `points` the points of a sweep, `failed` the runs that failed, `notes` sentences about them.
+
+    Examples:
+        >>> results = sim.run(sim.example(), "results/example")
+        >>> results.runs.groupby("variant")["delivery_ratio"].mean().tolist()
+        [1.0, 1.0]
     """
 
     @classmethod
     def of(cls, results: Results) -> ExperimentResults:
-        """The same results, with what was read of them already."""
+        """The same results, with what was read of them already.
+
+        Examples:
+            >>> results = sim.run(sim.example(), "results/example")
+            >>> type(results).of(results).folder == results.folder
+            True
+        """
         view = cls(results.folder, results.manifest)
         view.__dict__.update(results.__dict__)
         return view
@@ -62,11 +73,21 @@ class ExperimentResults(Results):
         return pa.Table.from_pandas(self.runs if name == "runs" else self.tables(name), preserve_index=False)
 
     def polars(self, name: str = "runs") -> Any:
-        """As `arrow`, as a Polars frame on the same memory. Raises InputError where Polars is not installed."""
+        """As `arrow`, as a Polars frame on the same memory. Raises InputError where Polars is not installed.
+
+        Examples:
+            >>> sim.run(sim.example(), "results/example").polars().height
+            4
+        """
         return _installed("polars").from_arrow(self.arrow(name))
 
     def duckdb(self, name: str = "runs") -> Any:
-        """As `arrow`, as a DuckDB relation on the same memory. Raises InputError where DuckDB is not installed."""
+        """As `arrow`, as a DuckDB relation on the same memory. Raises InputError where DuckDB is not installed.
+
+        Examples:
+            >>> sim.run(sim.example(), "results/example").duckdb().count("run").fetchall()
+            [(4,)]
+        """
         return _installed("duckdb").from_arrow(self.arrow(name))
 
     def _repr_html_(self) -> str:

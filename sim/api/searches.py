@@ -32,6 +32,12 @@ class TunedVariant:
     """The result of `tune`: the trials in `tuned`, what was `wanted`, and the folder of results.
 
     `options` gives the options with which `brokersim run` takes the values of each of the best trials.
+
+    Examples:
+        >>> how = {"vary": ["network.brokers=2,4"], "trials": 2, "out": "results/tuned"}
+        >>> tuned = sim.tune(sim.example(), ["notification_delay"], **how)
+        >>> tuned.options[0].startswith("--set network.brokers=")
+        True
     """
 
     title: str
@@ -43,17 +49,38 @@ class TunedVariant:
 
     @property
     def best(self) -> list[Values]:
-        """The values of the best trials, by key: one for a single metric, the Pareto front for several, [] if none meets the limits."""
+        """The values of the best trials, by key: one for a single metric, the Pareto front for several, [] if none meets the limits.
+
+        Examples:
+            >>> how = {"vary": ["network.brokers=2,4"], "trials": 2, "out": "results/tuned"}
+            >>> tuned = sim.tune(sim.example(), ["notification_delay"], **how)
+            >>> [list(values) for values in tuned.best]
+            [['network.brokers']]
+        """
         return [trial.values for trial in self.tuned.best]
 
     @property
     def table(self) -> pd.DataFrame:
-        """A row per trial: its state, its values, and each metric's mean with its 95 % confidence interval."""
+        """A row per trial: its state, its values, and each metric's mean with its 95 % confidence interval.
+
+        Examples:
+            >>> how = {"vary": ["network.brokers=2,4"], "trials": 2, "out": "results/tuned"}
+            >>> tuned = sim.tune(sim.example(), ["notification_delay"], **how)
+            >>> len(tuned.table)
+            2
+        """
         return tuning.frame(self.tuned, self.wanted)
 
     @property
     def sentences(self) -> list[str]:
-        """The result in sentences."""
+        """The result in sentences.
+
+        Examples:
+            >>> how = {"vary": ["network.brokers=2,4"], "trials": 2, "out": "results/tuned"}
+            >>> tuned = sim.tune(sim.example(), ["notification_delay"], **how)
+            >>> len(tuned.sentences) > 0
+            True
+        """
         return tune_sentences(self.tuned, self.wanted)
 
     def _repr_html_(self) -> str:
@@ -62,7 +89,14 @@ class TunedVariant:
 
 @dataclass(frozen=True)
 class FoundCapacity:
-    """The result of `capacity`: the `question`, all values tried in `found`, and the folder of results."""
+    """The result of `capacity`: the `question`, all values tried in `found`, and the folder of results.
+
+    Examples:
+        >>> how = {"until": "notification_delay < 1h", "stop": 4, "out": "results/capacity"}
+        >>> found = sim.capacity(sim.example(), "network.brokers", **how)
+        >>> found.question.limit.metric
+        'notification_delay'
+    """
 
     title: str
     variant: str
@@ -72,12 +106,26 @@ class FoundCapacity:
 
     @property
     def answer(self) -> float | int | str | None:
-        """The value found, in the key's unit; None where the limit holds at no value."""
+        """The value found, in the key's unit; None where the limit holds at no value.
+
+        Examples:
+            >>> how = {"until": "notification_delay < 1h", "stop": 4, "out": "results/capacity"}
+            >>> found = sim.capacity(sim.example(), "network.brokers", **how)
+            >>> found.answer
+            1
+        """
         return self.found.answer.value if self.found.answer else None
 
     @property
     def table(self) -> pd.DataFrame:
-        """A row per tried value: the metric's mean with its confidence interval, and the verdict on the limit."""
+        """A row per tried value: the metric's mean with its confidence interval, and the verdict on the limit.
+
+        Examples:
+            >>> how = {"until": "notification_delay < 1h", "stop": 4, "out": "results/capacity"}
+            >>> found = sim.capacity(sim.example(), "network.brokers", **how)
+            >>> found.table["verdict"].tolist()
+            ['met']
+        """
         rows = [
             {"value": one.value, **one.interval.as_json(), "verdict": one.verdict, "reason": one.reason}
             for one in self.found.tried
@@ -86,7 +134,14 @@ class FoundCapacity:
 
     @property
     def sentences(self) -> list[str]:
-        """The result in sentences, with its assumptions."""
+        """The result in sentences, with its assumptions.
+
+        Examples:
+            >>> how = {"until": "notification_delay < 1h", "stop": 4, "out": "results/capacity"}
+            >>> found = sim.capacity(sim.example(), "network.brokers", **how)
+            >>> found.sentences[0]
+            '...network.brokers = 1...'
+        """
         return capacity_sentences(self.question, self.found)
 
     def _repr_html_(self) -> str:

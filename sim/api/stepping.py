@@ -82,18 +82,32 @@ class Simulation:
 
     @property
     def now(self) -> float:
-        """The simulated time, in seconds."""
+        """The simulated time, in seconds.
+
+        Examples:
+            >>> sim.Simulation(sim.example()).until("1h").now
+            3600.0
+        """
         return min(float(self._network.clock.now), self.horizon)
 
     @property
     def horizon(self) -> float:
-        """When the run ends, in seconds."""
+        """When the run ends, in seconds.
+
+        Examples:
+            >>> sim.Simulation(sim.example()).horizon
+            21600.0
+        """
         return float(self._network.setting.horizon)
 
     def until(self, time: str | float) -> Self:
         """Simulate up to a time, such as "1h" or 3600, before what happens at that time; at the horizon the run is finished.
 
         Raises InputError where it is past, or later than the horizon.
+
+        Examples:
+            >>> sim.Simulation(sim.example(), "star").until("1h")
+            <Simulation of variant star, replication 0, at 1 h of 6 h>
         """
         try:
             seconds = parse_duration(time) if isinstance(time, str) else float(time)
@@ -124,7 +138,13 @@ class Simulation:
 
     @property
     def brokers(self) -> pd.DataFrame:
-        """A row per broker: name, its node, the users it hosts, the topics they want, and the messages that wait and are in service."""
+        """A row per broker: name, its node, the users it hosts, the topics they want, and the messages that wait and are in service.
+
+        Examples:
+            >>> simulation = sim.Simulation(sim.example(), "star").until("1h")
+            >>> simulation.brokers.columns.tolist()
+            ['broker', 'name', 'node', 'users', 'topics', 'waiting', 'in_service']
+        """
         network, count = self._network, len(self._network.node_of)
         host = network.users.host
         present = [server.present for server in network.servers] or [(0, 0)] * count
@@ -142,14 +162,25 @@ class Simulation:
 
     @property
     def users(self) -> pd.DataFrame:
-        """A row per user: its name, and the broker that hosts it; -1 where there is none."""
+        """A row per user: its name, and the broker that hosts it; -1 where there is none.
+
+        Examples:
+            >>> simulation = sim.Simulation(sim.example(), "star").until("1h")
+            >>> len(simulation.users)
+            20
+        """
         host = self._network.users.host
         return pd.DataFrame(
             {"user": self._network.workload.users.names.to_pylist(), "broker": np.maximum(host, -1).tolist()}
         )
 
     def overlay(self) -> nx.DiGraph:
-        """The links between brokers as they are now, as a networkx graph like that of `export`."""
+        """The links between brokers as they are now, as a networkx graph like that of `export`.
+
+        Examples:
+            >>> sim.Simulation(sim.example(), "star").overlay().number_of_edges()
+            6
+        """
         return network_graph(self._network, self._scenario, None, None)
 
     def tree(self, topic: str, publisher: str | None = None) -> nx.DiGraph:
@@ -164,7 +195,12 @@ class Simulation:
 
     @property
     def metrics(self) -> dict[str, MetricValue]:
-        """All metrics of the run, None where undefined. Raises InputError before its end."""
+        """All metrics of the run, None where undefined. Raises InputError before its end.
+
+        Examples:
+            >>> sim.Simulation(sim.example(), "star").until("6h").metrics["delivery_ratio"]
+            1.0
+        """
         if not self._finished:
             raise InputError(f"metrics: the run is at {format_duration(self.now)} of {format_duration(self.horizon)}")
         return self._network.metrics()

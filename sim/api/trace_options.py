@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LayoutOptions:
-    """Options of a layout besides its columns."""
+    """Options of a layout besides its columns.
+
+    Examples:
+        >>> sim.LayoutOptions(delimiter="tab", time_format=["epoch"]).time_format
+        ['epoch']
+    """
 
     delimiter: str | None = declared("TEXT", "What separates the fields of a line; tab stands for a tab.", None)
     header: bool | None = declared("--header/--no-header", "The first line of each file names the fields.", None)
@@ -40,24 +45,44 @@ class LayoutOptions:
 
     @property
     def texts(self) -> Raw:
-        """The options of text files only, as `lay_over` takes them."""
+        """The options of text files only, as `lay_over` takes them.
+
+        Examples:
+            >>> sim.LayoutOptions(delimiter="tab").texts["delimiter"]
+            'tab'
+        """
         return {"delimiter": self.delimiter, "header": self.header, "quote": self.quote}
 
     @property
     def times(self) -> Raw:
-        """The formats of times, as `lay_over` takes them."""
+        """The formats of times, as `lay_over` takes them.
+
+        Examples:
+            >>> sim.LayoutOptions(time_zone="Europe/Paris").times
+            {'time_formats': (), 'time_zone': 'Europe/Paris'}
+        """
         return {"time_formats": self.time_format or (), "time_zone": self.time_zone}
 
 
 @dataclass(frozen=True)
 class TimeSpan:
-    """The rows to use, by their times."""
+    """The rows to use, by their times.
+
+    Examples:
+        >>> sim.TimeSpan("2024-05-01", stop="2024-06-01").stop
+        '2024-06-01'
+    """
 
     start: str | None = declared("--from TIME", "Use only rows from this ISO date or time on.", None)
     stop: str | None = declared("--to TIME", "Use only rows before this ISO date or time.", None)
 
     def micros(self, zone: str) -> tuple[int | None, int | None]:
-        """The first time and the end in µs since 1970, each None if not given; times without a zone are in `zone`."""
+        """The first time and the end in µs since 1970, each None if not given; times without a zone are in `zone`.
+
+        Examples:
+            >>> sim.TimeSpan(stop="1970-01-02").micros("UTC")
+            (None, 86400000000)
+        """
         start, stop = (_instant(name, text, zone) for name, text in (("--from", self.start), ("--to", self.stop)))
         if start is not None and stop is not None and start >= stop:
             raise InputError(f"--from '{self.start}', --to '{self.stop}': the first must be before the second")
@@ -66,7 +91,12 @@ class TimeSpan:
 
 @dataclass(frozen=True)
 class SparkOptions:
-    """What judges the rows, and how Spark is started."""
+    """What judges the rows, and how Spark is started.
+
+    Examples:
+        >>> sim.SparkOptions(engine="in-process").master
+        'local[*]'
+    """
 
     engine: Literal["spark", "in-process"] = declared(
         "", "What judges the rows: spark, on all cores or a cluster; or in-process, this process alone.", "spark"
@@ -97,6 +127,11 @@ class SparkOptions:
         """Start a session for these files in these layouts, and return it with the common arguments.
 
         None in its place stands for this process.
+
+        Examples:
+            >>> with sim.SparkOptions(engine="in-process").started([], [], quiet=True) as (session, more):
+            ...     session is None
+            True
         """
         from sim.spark import spark_session
         from sim.workloads.traces.judging import beyond_kernels

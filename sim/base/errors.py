@@ -14,6 +14,13 @@ class InputError(BrokersimError):
     """Something a person typed or supplied is wrong; the command line prints the message and exits with status 2.
 
     The message names the file, key or row, what was found and what is allowed.
+
+    Examples:
+        >>> try:
+        ...     sim.run("scenarios/quikstart.toml")
+        ... except sim.InputError as error:
+        ...     print(error)
+        scenarios/quikstart.toml: ...
     """
 
 

@@ -31,7 +31,12 @@ OnFailure = Callable[[Raw], None]
 
 
 class RunFailed(BrokersimError):
-    """Raised when a run failed under `fail_fast`."""
+    """Raised when a run failed under `fail_fast`.
+
+    Examples:
+        >>> issubclass(sim.RunFailed, sim.InputError)  # what was typed may be right
+        False
+    """
 
 
 def run_experiment(
