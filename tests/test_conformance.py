@@ -388,8 +388,8 @@ class Motionless(FullMesh):
 
 
 class Overzealous(Chord):
-    def heal(self, down: Any, absent: Any) -> Any:
-        return replace(super().heal(down, absent), around=np.ones(self.nodes, np.bool_))
+    def heal(self, down: Any, absent: Any, cuts: Any = None) -> Any:
+        return replace(super().heal(down, absent, cuts), around=np.ones(self.nodes, np.bool_))
 
 
 class Verbose(Chord):

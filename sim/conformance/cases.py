@@ -16,6 +16,7 @@ from sim.base.naming import Raw
 from sim.base.randomness import Streams
 from sim.metrics import OURS
 from sim.overlay.chord import chord_routes
+from sim.overlay.cuts import Cuts, no_cuts
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.healing import Healing
 from sim.overlay.latency import LatencySetting
@@ -112,7 +113,9 @@ def _joining(setting: GeometrySetting, seed: int, geometry: Found) -> Generator[
         if change % 10 == 5:
             down = rng.random(setting.nodes) < 0.3
             yield Call("maintenance", (frozen(down),))
-            repair = yield Call("heal", (frozen(down), frozen(down & (rng.random(setting.nodes) < 0.5))))
+            cuts = Cuts(frozen((rng.random(setting.nodes) < 0.2).astype(np.int64)), np.empty(0, np.int64))
+            cuts = cuts if rng.random() < 0.3 else no_cuts(setting.nodes)
+            repair = yield Call("heal", (frozen(down), frozen(down & (rng.random(setting.nodes) < 0.5)), cuts))
             if repair is None and isinstance(geometry, Healing):
                 return  # it broke a promise, and nobody knows who is on which tree
             if repair is not None and not repair.around.all():

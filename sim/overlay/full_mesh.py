@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.overlay.cuts import hung_elsewhere
 from sim.overlay.floods import FloodParameters
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.source_trees import HealingSourceTrees
@@ -20,8 +21,9 @@ class Mesh(HealingSourceTrees):
     """Every broker linked to every other."""
 
     def parents(self, topic: int, source: int) -> NDArray[np.int32]:
-        """Each node's parent is the source itself."""
-        return np.full(self.nodes, source, np.int32)
+        """Each node's parent is the source itself, or where that link is cut, another node."""
+        parents = np.full(self.nodes, source, np.int32)
+        return hung_elsewhere(parents, source, self.around, self.cuts) if self.cuts.any() else parents
 
     def edges(self) -> NDArray[np.int32]:
         """All pairs of nodes (m, 2), ascending."""
@@ -31,9 +33,9 @@ class Mesh(HealingSourceTrees):
         """A sign of life from each node to each other."""
         return int(np.count_nonzero(~down)) * (int(np.count_nonzero(~self.around)) - 1)
 
-    def route_around(self, nodes: NDArray[np.bool_], failed: int, back: int) -> int:
-        """Paths are direct; a node that is up again sends a message to each other, which answers."""
-        return 2 * back * (int(np.count_nonzero(~nodes)) - 1)
+    def route_around(self, nodes: NDArray[np.bool_], failed: int, back: int, apart: int) -> int:
+        """A node that is up again sends a message to each other, which answers; one whose links are cut or mended tells all others."""
+        return (2 * back + apart) * (int(np.count_nonzero(~nodes)) - 1)
 
 
 class FullMesh(Mesh):

@@ -23,7 +23,7 @@ class Graph(HealingSourceTrees):
     """Links between brokers from a file; a publication takes the fastest paths from its publisher's broker, or is flooded over them.
 
     Among equally fast paths the one with the fewest hops is taken; among these, the one with the lowest last broker but one.
-    Where brokers that are down leave no path, the old one remains, on which publications are lost.
+    Where brokers that are down and cut links leave no path, the old one remains, on which publications are lost.
     """
 
     class Parameters(FloodParameters):
@@ -68,11 +68,13 @@ class Graph(HealingSourceTrees):
         """The file's links (m, 2), in both directions, ascending."""
         return self._links
 
-    def route_around(self, nodes: NDArray[np.bool_], failed: int, back: int) -> int:
-        """Find other paths; each change is announced over all links between live brokers, in both directions."""
-        self._barred = nodes[self._links].any(axis=1)
+    def route_around(self, nodes: NDArray[np.bool_], failed: int, back: int, apart: int) -> int:
+        """Find other paths; each change is announced over all links that are left, in both directions."""
+        here, there = self._links.astype(np.int64).T
+        cut = (self.cuts.sides[here] != self.cuts.sides[there]) | np.isin(here * self.nodes + there, self.cuts.links)
+        self._barred = nodes[self._links].any(axis=1) | cut
         self._paths.clear()
-        return (failed + back) * int(np.count_nonzero(~self._barred))
+        return (failed + back + apart) * int(np.count_nonzero(~self._barred))
 
 
 def _resolved(edges: Sequence[Edge], names: Sequence[str], where: str) -> NDArray[np.int32]:

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.overlay.cuts import Cuts, hung_elsewhere, no_cuts
 from sim.overlay.geometry import EMPTY_TREE, TopicTree
 from sim.overlay.tree_kernels import compact_tree, edges_not_in, mark_routes, members_below
 from sim.overlay.trees import RendezvousTrees, TreeState
@@ -36,17 +37,19 @@ class Healing(Protocol):
     def maintenance(self, down: NDArray[np.bool_]) -> int:
         """The messages by which nodes check each other once, while these nodes (n) are down and send none."""
 
-    def heal(self, down: NDArray[np.bool_], absent: NDArray[np.bool_]) -> Repair:
+    def heal(self, down: NDArray[np.bool_], absent: NDArray[np.bool_], cuts: Cuts | None = None) -> Repair:
         """Route around these nodes (n), and through all others again; who has joined a topic, stays on it unless routed around.
 
         Nodes that cannot be routed around stay as they are: they are not in `Repair.around`, which is a subset of `down`. Those of
         them that are `absent` (n), as they are to join or have left as planned, always can. Without another node nothing changes.
+        Routes and trees avoid cut links where other links lead to a node, and lead over them where none does.
         """
 
     def routes_from(self, topic: int, node: int) -> NDArray[np.int32]:
         """The node before each one (n) on the present route for a topic from a node that is not routed around.
 
-        -1 for the node itself, and where there is no route; a route may still pass through nodes that are routed around.
+        -1 for the node itself, and where there is no route; a route may still pass through nodes that are routed around, and
+        over cut links.
         """
 
 
@@ -60,14 +63,17 @@ class Detour(NamedTuple):
     waits: NDArray[np.bool_]
 
 
-def detour(before: NDArray[np.int32], node: int, to: Sequence[int], around: NDArray[np.bool_]) -> Detour:
-    """The present routes from a node to others, with `before` from `Healing.routes_from`; `around` (n): what is routed around."""
+def detour(
+    before: NDArray[np.int32], node: int, to: Sequence[int], around: NDArray[np.bool_], cuts: Cuts | None = None
+) -> Detour:
+    """The present routes from a node to others, with `before` from `Healing.routes_from`; `around` (n) and `cuts` are to be avoided."""
     before, wanted, waiting = before.copy(), np.zeros(around.size, np.bool_), np.zeros(around.size, np.bool_)
     wanted[list(to)] = True
     for other in to:
         here = other
         while here >= 0 and here != node and not around[here]:
-            here = int(before[here])
+            above = int(before[here])
+            here = -1 if cuts is not None and above >= 0 and cuts.cut(here, above) else above
         waiting[other] = here != node
     before[waiting] = node
     tree = TopicTree(*compact_tree(mark_routes(wanted, before, node), before, node))
@@ -99,6 +105,7 @@ class HealingTrees(RendezvousTrees):
     def __init__(self, roots: NDArray[np.int32], nodes: int, state: TreeState = "children") -> None:
         super().__init__(roots, nodes, state)
         self.around = self._absent = np.zeros(nodes, np.bool_)
+        self._cuts = no_cuts(nodes)
         self._former: dict[int, dict[int, TopicTree | None]] = {}  # topic → former root → its tree, once it is needed
 
     @abstractmethod
@@ -113,11 +120,28 @@ class HealingTrees(RendezvousTrees):
         """The messages by which nodes that are up again rejoin, with `live` nodes in all."""
         return rejoining(live, back)
 
-    def heal(self, down: NDArray[np.bool_], absent: NDArray[np.bool_]) -> Repair:
+    def _from(self, root: int) -> NDArray[np.int32]:
+        """The node before each one on the route from a root, where no cut link is passed if that is possible."""
+        if root not in self._last_hops:
+            self._last_hops[root] = self.routes_from(-1, root)
+        return self._last_hops[root]
+
+    def _to(self, root: int) -> NDArray[np.int32]:
+        """The node after each one on the route to a root, where no cut link is passed if that is possible."""
+        if root not in self._next_hops:
+            self._next_hops[root] = self._hung(self.next_hops(root), root)
+        return self._next_hops[root]
+
+    def _hung(self, before: NDArray[np.int32], root: int) -> NDArray[np.int32]:
+        return hung_elsewhere(before, root, self.around, self._cuts) if self._cuts.any() else before
+
+    def heal(self, down: NDArray[np.bool_], absent: NDArray[np.bool_], cuts: Cuts | None = None) -> Repair:
         """Route around these nodes (n), and through all others again."""
         around = down & ~self.out_of_reach(down, absent)
-        if down.all() or np.array_equal(around, self.around):
+        cuts = no_cuts(self.nodes) if cuts is None else cuts
+        if down.all() or (np.array_equal(around, self.around) and cuts.same(self._cuts)):
             return Repair(self.around, 0)
+        self._cuts = cuts
         back = int(np.count_nonzero(self.around & ~around))
         messages = self.returning(int(np.count_nonzero(~around)), back)
         former, before = self.roots, self._last_hops
@@ -143,8 +167,8 @@ class HealingTrees(RendezvousTrees):
         return Repair(around, messages, len(moved), trees)
 
     def routes_from(self, topic: int, node: int) -> NDArray[np.int32]:
-        """By the rule of routes, which is the same for all topics; not stored, as it is rarely asked for."""
-        return self.last_hops(node)
+        """By the rule of routes, which is the same for all topics."""
+        return self._hung(self.last_hops(node), node)
 
     def uplink(self, topic: int, source: int) -> NDArray[np.int32]:
         """The route to the root; from a node that is routed around, where publications wait until it is back, directly."""

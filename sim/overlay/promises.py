@@ -67,6 +67,7 @@ class GeometryPromises(Promises):
         self._members: dict[int, set[int]] = {}
         self._roots: dict[int, int] = {}
         self._around: set[int] = set()
+        self._beside_cuts = False
         self._trees: dict[tuple[int, ...], object] = {}
         super().__init__(kind, parameters, setting, costly=costly)
 
@@ -82,6 +83,7 @@ class GeometryPromises(Promises):
             self._trees[arguments] = found
         elif member == "heal" and isinstance(found, Repair):
             self._around = set(np.flatnonzero(found.around).tolist())
+            self._beside_cuts = len(arguments) > 2 and bool(arguments[2].any())
             for members in self._members.values():
                 members -= self._around
             self._roots, self._trees = {}, {}
@@ -178,7 +180,7 @@ class GeometryPromises(Promises):
 
     @promise("tree")
     def along_links(self, found: Found, topic: int, root: int) -> Iterator[str]:
-        """The edges of a tree are links, except those from a root that does not want the topic in a geometry without `single_root`."""
+        """The edges of a tree are links, unless cuts are avoided, except from a root that wants no topic without `single_root`."""
         children = np.arange(1, len(found.nodes))
         if not self.plugin.single_root and root not in self._members.get(topic, ()):
             children = children[found.parents[1:] > 0]
@@ -206,7 +208,7 @@ class GeometryPromises(Promises):
             yield f"{_tree(topic, root)} has a hop_limit of {found.hop_limit!r}, allowed: from 1 to {NO_HOP_LIMIT}"
 
     @promise("heal")
-    def repairs(self, found: Found, down: NDArray[np.bool_], absent: NDArray[np.bool_]) -> Iterator[str]:
+    def repairs(self, found: Found, down: NDArray[np.bool_], absent: NDArray[np.bool_], *_: Found) -> Iterator[str]:
         """`heal`, if present, returns a Repair: a number of messages, and the nodes routed around, all down, with all absent ones."""
         if not isinstance(found, Repair):
             yield f"heal returned {found!r}, expected a Repair"
@@ -258,7 +260,7 @@ class GeometryPromises(Promises):
             yield from self._jumps(what, nodes[:-1], nodes[1:])
 
     def _jumps(self, what: str, senders: Integers, receivers: Integers) -> Iterator[str]:
-        if not self._links[senders, receivers].all():
+        if not self._beside_cuts and not self._links[senders, receivers].all():
             self.plugin.edges()
             for a, b in zip(senders, receivers, strict=True):
                 if not self._links[a, b]:

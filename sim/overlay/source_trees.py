@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.errors import ScenarioError
+from sim.overlay.cuts import Cuts, no_cuts, with_changed_links
 from sim.overlay.floods import NO_FLOOD, FloodParameters, flood_tree
 from sim.overlay.geometry import EMPTY_TREE, TopicTree
 from sim.overlay.healing import Repair
@@ -163,35 +164,38 @@ class SourceTrees(PublisherTrees):
 
 
 class HealingSourceTrees(SourceTrees):
-    """Topic trees over paths from every node, which avoid nodes that are down."""
+    """Topic trees over paths from every node, which avoid nodes that are down and links that are cut."""
 
     def __init__(self, nodes: int, flooding: FloodParameters = NO_FLOOD, to_everybody: bool = False) -> None:
         super().__init__(nodes, flooding, to_everybody)
-        self.around = np.zeros(nodes, np.bool_)
+        self.around, self.cuts = np.zeros(nodes, np.bool_), no_cuts(nodes)
 
     @abstractmethod
-    def route_around(self, nodes: NDArray[np.bool_], failed: int, back: int) -> int:
-        """Change `parents` and `edges` so that paths avoid these nodes (n): `failed` more than before, while `back` are up again.
+    def route_around(self, nodes: NDArray[np.bool_], failed: int, back: int, apart: int) -> int:
+        """Change `parents` and `edges` so that paths avoid these nodes (n) and the `cuts`.
 
-        Returns the messages that it takes.
+        `failed` nodes more than before are avoided, `back` are up again, and `apart` of the others have other cut links. Returns the
+        messages that it takes.
         """
 
     def maintenance(self, down: NDArray[np.bool_]) -> int:
         """A sign of life from each node to each neighbour."""
         return int(np.count_nonzero(~down[self.edges()[:, 0]]))
 
-    def heal(self, down: NDArray[np.bool_], absent: NDArray[np.bool_]) -> Repair:
+    def heal(self, down: NDArray[np.bool_], absent: NDArray[np.bool_], cuts: Cuts | None = None) -> Repair:
         """Route around these nodes (n), and through all others again."""
-        if down.all() or np.array_equal(down, self.around):
+        cuts = no_cuts(self.nodes) if cuts is None else cuts
+        if down.all() or (np.array_equal(down, self.around) and cuts.same(self.cuts)):
             return Repair(self.around, 0)
         failed, back = (int(np.count_nonzero(those)) for those in (down & ~self.around, self.around & ~down))
-        self.around = down.copy()
+        apart = with_changed_links(self.cuts, cuts, down)
+        self.around, self.cuts = down.copy(), cuts
         for topic, joined in self._joined.items():
             joined[:] = ~down if topic == _ALL else joined & ~down
         self._snapshots.clear()
         self._remembered = 0
         vars(self).pop("_adjacency", None)
-        return Repair(self.around, self.route_around(self.around, failed, back))
+        return Repair(self.around, self.route_around(self.around, failed, back, apart))
 
     def routes_from(self, topic: int, node: int) -> NDArray[np.int32]:
         """The paths from the node."""

@@ -790,16 +790,19 @@ def expected_healing(case: Case) -> faults_oracle.Healing | None:
         if meshed:
             return len(up) * (len(nodes) - 1)
         if kind == "tapestry":
-            return 2 * sum(len(routes.route(one, other)) == 2 for one, other in permutations(nodes, 2) if one in up)
+            return 2 * sum(len(routes.plain(one, other)) == 2 for one, other in permutations(nodes, 2) if one in up)
         return sum(node in up for link in routes.links(nodes) for node in link)
 
-    def costs(routes: overlays.Overlay, nodes: set[int], failed: int, back: int) -> int:
+    def costs(routes: overlays.Overlay, nodes: set[int], failed: int, back: int, apart: int) -> int:
         if kind in ("chord", "tapestry"):
             return back * math.ceil(math.log2(len(nodes)) ** 2)
         if meshed:
-            return back * 2 * (len(nodes) - 1)
+            told = 0 if kind == "owner-shard" else apart
+            return (back * 2 + told) * (len(nodes) - 1)
         if kind == "graph":
-            return (failed + back) * 2 * sum(link <= nodes for link in routes.links(nodes))
+            assert isinstance(routes, overlays.Links)
+            left = [link for link in routes.links(nodes) if link <= nodes and link not in routes.apart]
+            return (failed + back + apart) * 2 * len(left)
         return back * 2 if kind == "star" else 0
 
     return faults_oracle.Healing(
@@ -857,10 +860,22 @@ def expected_queueing(load: dict[str, Any]) -> dict[str, Any]:
 
 
 def expected_routes(
-    case: Case, ids: list[int], around: frozenset[int] = frozenset()
+    case: Case,
+    ids: list[int],
+    around: frozenset[int] = frozenset(),
+    cut: frozenset[frozenset[int]] = frozenset(),
 ) -> tuple[overlays.Overlay, list[int | None]]:
-    """The overlay, and where each topic's trees start, where some nodes are routed around."""
+    """The overlay, and where each topic's trees start, where some nodes and cut links are routed around."""
     live = [node for node in ids if node not in around]
+    routes, roots = routes_among(case, live, around, cut)
+    if case.geometry != "graph" and not case.floods:
+        routes.cut, routes.live = cut, live
+    return routes, roots
+
+
+def routes_among(
+    case: Case, live: list[int], around: frozenset[int], cut: frozenset[frozenset[int]]
+) -> tuple[overlays.Overlay, list[int | None]]:
     match case.geometry:
         case "chord":
             ring = overlays.Ring(live, case.bits)
@@ -898,7 +913,7 @@ def expected_routes(
         case _:
             delay = expected_delay(case)
             links = {(a, b): delay[a][b] for one, other, _ in case.links for a, b in ((one, other), (other, one))}
-            return (overlays.FloodedLinks if case.floods else overlays.Links)(links, around), [None] * case.topics
+            return (overlays.FloodedLinks if case.floods else overlays.Links)(links, around, cut), [None] * case.topics
 
 
 def expected_delay(case: Case) -> list[list[float]]:

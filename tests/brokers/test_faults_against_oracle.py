@@ -523,6 +523,8 @@ def test_simulator_and_oracle_agree_whatever_heals() -> None:
     assert min(tally["brokers that join"], tally["brokers that leave"]) >= tally["cases"] / 3, tally
     assert tally["users who wait to move to a broker that is down"] >= tally["cases"] / 20, tally
     assert tally["crashes that cannot be healed"] >= tally["cases"] / 20, tally
+    assert tally["brokers with other links"] >= tally["cases"] / 3, tally
+    assert tally["joins sent again over other links"] >= tally["cases"] / 20, tally
 
 
 def healed(geometry: str, publications: list[Any], others: tuple[int, ...] = (1, 2), **more: Any) -> Case:
@@ -587,3 +589,57 @@ def test_a_ring_is_broken_where_a_whole_successor_list_is_down() -> None:
     truth, found = outcome(case)
     assert found["unhealed_crashes"] == 2
     assert truth.around == {1}
+
+
+def cut_off(geometry: str, publications: list[Any], others: tuple[int, ...] = (1, 2), **more: Any) -> Case:
+    """The link between brokers 0 and 1 is cut at 1.2, routed around from the check at 2 on, and mended at 10."""
+    case, rows = healed(geometry, publications, others, **more), [(1.2, CUT, 0, 1, 0.0), (10.0, MEND, 0, 1, 0.0)]
+    return replace(case, faults={**case.faults, "rows": rows})
+
+
+def test_a_broker_that_is_cut_off_from_the_hub_goes_by_another() -> None:
+    """What 1 publishes at 1.5 is lost; from 3 on it goes by 2 to the hub, 0, which sends it back to 2; at 11 directly again.
+
+    Nobody beside 1 gets another parent on a tree that it is on, so that healing takes no message.
+    """
+    truth, found = outcome(cut_off("star", [(time, 0, 0, 1) for time in (1.5, 3.0, 11.0)], others=(2,)))
+    assert truth.lost == {(0, 2): "partitioned"}
+    assert truth.delivered == {(1, 2): 6.0, (2, 2): 13.0}
+    assert found["healing_messages"] == 0
+
+
+def test_a_member_that_is_cut_off_joins_again_at_another_broker() -> None:
+    """1 joins at 2 when the link is cut, and at 0 again later, with 2 messages each. Its publication goes by 2 to 0, and back."""
+    truth, found = outcome(cut_off("star", [(3.0, 0, 1, 1)], others=(1, 2)))
+    assert truth.delivered == {(0, 2): 6.0, (0, 1): 7.0}
+    assert found["healing_messages"] == 4
+
+
+def test_a_mesh_reaches_a_broker_that_is_cut_off_through_a_third() -> None:
+    """1 sends to 0 through 2. Both ends tell the two others that the link is cut, and that it is mended: 2 · 2 · 2 messages."""
+    truth, found = outcome(cut_off("full-mesh", [(time, 0, 0, 1) for time in (1.5, 3.0, 11.0)], others=(0, 2)))
+    assert truth.lost == {(0, 0): "partitioned"}
+    assert truth.delivered == {(0, 2): 2.5, (1, 2): 4.0, (1, 0): 5.0, (2, 0): 12.0, (2, 2): 12.0}
+    assert found["healing_messages"] == 8
+
+
+def test_paths_avoid_a_cut_link_if_they_can() -> None:
+    """1–0 is cut: the copy to 2 goes by 3, in 3 s, and on to 0 and to 4 behind it; each end announces it over the four links left."""
+    links = [(0, 1, 1.0), (0, 2, 1.0), (1, 3, 1.5), (2, 3, 1.5), (0, 4, 1.0)]
+    truth, found = outcome(cut_off("graph", [(3.0, 0, 0, 1)], others=(2, 4), links=links))
+    assert truth.delivered == {(0, 2): 6.0, (0, 4): 8.0}
+    assert found["healing_messages"] == 2 * 8 + 2 * 10
+
+
+def test_what_nobody_can_reach_is_lost_on_the_cut_link() -> None:
+    """4 is behind 0 alone."""
+    case = cut_off("graph", [(3.0, 0, 0, 1)], others=(0,), links=[(0, 1, 1.0)])
+    truth, _ = outcome(case)
+    assert truth.lost == {(0, 0): "partitioned"}
+
+
+def test_other_links_connect_a_topic_whose_link_is_cut() -> None:
+    """Of 0–1, 0–2, the first is cut: 1–2 takes its place, and goes again, each a link of two messages."""
+    truth, found = outcome(cut_off("topic-connected", [(3.0, 0, 0, 1)], others=(0, 1, 2)))
+    assert truth.delivered.keys() == {(0, 0), (0, 1), (0, 2)}
+    assert found["healing_messages"] == 8

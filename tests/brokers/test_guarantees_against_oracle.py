@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oracles.faults import CRASH, RESTART
 from oracles.guarantees import Network
 from test_against_oracle import Case, compare, random_delivery, reproducible
-from test_faults_against_oracle import faulted, healed, outcome
+from test_faults_against_oracle import cut_off, faulted, healed, outcome
 
 
 @st.composite
@@ -96,3 +96,17 @@ def test_what_is_on_its_way_up_goes_to_the_present_root() -> None:
     truth, found = outcome(dead_for_good("star", [(1.0, 0, 0, 1)], (2, 3)))
     assert truth.delivered == {(0, 2): 6.0, (0, 3): 6.0}
     assert (found["lost"], found["retransmissions"]) == (0, 0)
+
+
+def test_what_is_sent_again_goes_round_a_cut_link() -> None:
+    """What 1 publishes at 1.5 is lost on its way to the hub, 0, and goes by 2 at 5.5: to 0 at 7.5, and from there to 2."""
+    truth, found = outcome(cut_off("star", [(1.5, 0, 0, 1)], others=(2,), delivery=KEEPS))
+    assert truth.delivered == {(0, 2): 8.5}
+    assert (found["lost"], found["retransmissions"]) == (0, 2)
+
+
+def test_what_is_cut_off_by_all_links_waits_until_one_is_mended() -> None:
+    """1 sends at 3 to 0, which is linked to nobody else, looks for another way at 7, and sends it at 11."""
+    truth, found = outcome(cut_off("graph", [(3.0, 0, 0, 1)], others=(0,), links=[(0, 1, 1.0)], delivery=KEEPS))
+    assert truth.delivered == {(0, 0): 12.0}
+    assert found["lost"] == 0

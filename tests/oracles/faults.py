@@ -13,7 +13,7 @@ from typing import Any
 
 from oracles import network
 from oracles.network import CHANGES, DECISIONS, FAULTS, LOOKS, Job, Setting, World
-from oracles.overlays import Overlay
+from oracles.overlays import Overlay, TopicConnected
 
 RESTART, MEND, LOSS, SLOW, CRASH, CUT = range(6)  # in this order at equal times
 DRAIN, JOIN = 8, 9
@@ -55,16 +55,17 @@ class Faults:
 class Healing:
     """Each `period` brokers check each other, `convergence` seconds later the overlay has healed.
 
-    `overlay(nodes)` gives it and the roots of topics once these nodes are routed around, if it is another one;
-    `checks(overlay, nodes, up)` the messages of a round among nodes of which some are up, `costs(overlay, nodes, failed, back)` those
-    of healing if so many fail, and so many are back. On a ring, as many consecutive nodes as `successors` cannot be routed around.
+    `overlay(nodes, links)` gives it and the roots of topics once these nodes and cut links are routed around, if it is another one;
+    `checks(overlay, nodes, up)` the messages of a round among nodes of which some are up, and
+    `costs(overlay, nodes, failed, back, apart)` those of healing if so many fail, so many are back, and so many others have other
+    links that are cut. On a ring, as many consecutive nodes as `successors` cannot be routed around.
     """
 
     period: float
     convergence: float
-    overlay: Callable[[frozenset[int]], tuple[Overlay, list[int | None]]] | None
+    overlay: Callable[[frozenset[int], frozenset[frozenset[int]]], tuple[Overlay, list[int | None]]] | None
     checks: Callable[[Overlay, set[int], set[int]], int]
-    costs: Callable[[Overlay, set[int], int, int], int]
+    costs: Callable[[Overlay, set[int], int, int, int], int]
     successors: int | None = None
 
 
@@ -102,6 +103,11 @@ class Network(network.Network):
         self.given_up: dict[int, int] = {}  # broker → the last of its crashes that could not be healed
         self.fell: dict[int, float] = {}  # when each broker that is down crashed
         self.cuts: Counter[frozenset[int]] = Counter()  # how much cuts each link
+        self.cutting: set[tuple[int, ...]] = set()  # what does: a parting, or both ends of a link
+        self.noticed: set[tuple[int, ...]] = set()  # of these
+        self.avoided: frozenset[frozenset[int]] = frozenset()  # links that the overlay routes around
+        self.heals = 0
+        self.heals_before: dict[int, int] = {}  # a control message was sent
         self.loss: float | None = None  # None: as links have it
         self.slow = [1.0] * brokers
         self.again: dict[int, Callable[[], object]] = {}  # by control message at a broker: has it served anew
@@ -151,7 +157,7 @@ class Network(network.Network):
         for broker in self.missing:
             self.fell[broker], self.why[broker], self.around = 0.0, 1, set(self.missing)
         if self.missing and self.healing is not None and self.healing.overlay is not None:
-            self.setting.overlay, self.setting.roots = self.healing.overlay(self.around_nodes())
+            self.setting.overlay, self.setting.roots = self.healing.overlay(self.around_nodes(), frozenset())
         for time in {row[0] for row in self.faults.rows}:
             self.at(time, FAULTS, self.fail)
         healing, rounds = self.healing, 1
@@ -186,6 +192,8 @@ class Network(network.Network):
             elif what == SLOW:
                 self.slow[target] = value
             else:
+                cause = (target,) if other < 0 else (min(target, other), max(target, other))
+                (self.cutting.add if what == CUT else self.cutting.discard)(cause)
                 self.cut(self.between(target, other), +1 if what == CUT else -1)
         if self.stuck:
             self.stuck = False
@@ -332,8 +340,8 @@ class Network(network.Network):
     # -- healing
 
     def rejoin(self) -> None:
-        """Route through brokers that are up again."""
-        if self.around - self.fell.keys() - self.missing:
+        """Route through brokers that are up again, and over links that are mended."""
+        if self.around - self.fell.keys() - self.missing or self.noticed - self.cutting:
             self.heal(self.around & self.fell.keys())
 
     def check(self) -> None:
@@ -350,19 +358,23 @@ class Network(network.Network):
 
     def notice(self) -> None:
         assert self.healing is not None
-        noticed = self.fell.keys() - self.around
-        if noticed:
+        noticed, cuts = self.fell.keys() - self.around, set(self.cutting)
+        if noticed or cuts - self.noticed:
             self.at(
                 self.now + self.healing.convergence,
                 HEALING,
-                lambda: self.heal(self.around | (noticed & self.fell.keys())),
+                lambda: self.heal(self.around | (noticed & self.fell.keys()), cuts=cuts),
             )
 
-    def heal(self, down: set[int], planned: bool = False) -> None:
-        """Route around these brokers and absent ones, and through all others again."""
+    def heal(self, down: set[int], planned: bool = False, cuts: Iterable[tuple[int, ...]] = ()) -> None:
+        """Route around these brokers and absent ones, and through all others again; the same with what cuts links."""
         assert self.healing is not None
         down = down | self.missing
-        if down == self.around:
+        self.noticed = self.noticed.union(cuts) & self.cutting
+        avoided = frozenset(link for cause in self.noticed for link in self.between(cause[0], [-1, *cause[1:]][-1]))
+        if len(down) == len(self.brokers):
+            avoided = self.avoided
+        if down == self.around and avoided == self.avoided:
             return
         around = self.reach(down)
         for broker in down - around - self.missing:
@@ -370,20 +382,25 @@ class Network(network.Network):
             if self.given_up.get(broker) != crash:
                 self.given_up[broker] = crash
                 self.unhealed.append(self.now)
-        if around == self.around:
+        if around == self.around and avoided == self.avoided:
             return
         failed, back = around - self.around, self.around - around
         self.seen["brokers routed around"] += len(failed)
         self.seen["brokers that rejoin"] += len(back)
         before, roots = self.all_trees(), self.setting.roots
-        self.around = around
+        changed = [link for link in avoided ^ self.avoided if link.isdisjoint(around)]
+        apart = len(frozenset().union(*changed))
+        self.seen["brokers with other links"] += apart
+        self.around, self.avoided = around, avoided
         for joined in self.joined:
             joined -= self.around_nodes()
         if self.healing.overlay is not None:
-            self.setting.overlay, self.setting.roots = self.healing.overlay(self.around_nodes())
+            self.setting.overlay, self.setting.roots = self.healing.overlay(self.around_nodes(), self.nodes_of(avoided))
+        elif isinstance(self.setting.overlay, TopicConnected):
+            self.setting.overlay.route_around(self.nodes_of(avoided), sorted(self.nodes_but(around)))
         self.seen["roots that move"] += any(map(ne, roots, self.setting.roots))
         messages = self.adjust() + self.healing.costs(
-            self.setting.overlay, self.nodes_but(around), len(failed), len(back)
+            self.setting.overlay, self.nodes_but(around), len(failed), len(back), apart
         )
         self.trees = self.all_trees()
         new_edges = [0]
@@ -400,9 +417,14 @@ class Network(network.Network):
             self.regrown += [self.now] * sum(map(bool, new_edges))
         else:
             self.mending += [self.now] * messages
+        self.heals += 1
         for broker in sorted(failed):
             for number, _ in self.asleep.pop(broker, []):
                 self.ask_again(number)
+        self.go_on_at_cuts()
+
+    def nodes_of(self, links: Iterable[frozenset[int]]) -> frozenset[frozenset[int]]:
+        return frozenset(frozenset(self.setting.node_of[broker] for broker in link) for link in links)
 
     def reach(self, down: set[int]) -> set[int]:
         """Those of these brokers that can be routed around."""
@@ -439,6 +461,7 @@ class Network(network.Network):
     ) -> None:
         if position == 0:
             self.asker[number], self.sent_for[number] = path[0], enact
+            self.heals_before[number] = self.heals
         super().control_message(number, path, position, root, enact)
 
     # -- brokers
@@ -561,6 +584,10 @@ class Network(network.Network):
     def cut(self, links: list[frozenset[int]], by: int) -> None:
         for link in links:
             self.cuts[link] += by
+        self.go_on_at_cuts()
+
+    def go_on_at_cuts(self) -> None:
+        """Control messages that wait before cuts go on, if they can."""
         waiting, self.at_cuts = self.at_cuts, []
         for message in waiting:
             self.send(*message)
@@ -584,7 +611,11 @@ class Network(network.Network):
 
         if self.is_cut(source, destination):
             self.seen["control messages before a cut"] += 1
-            self.at_cuts.append((what, source, destination, arrive))
+            if frozenset({source, destination}) in self.avoided and self.heals_before[-what] < self.heals:
+                self.seen["joins sent again over other links"] += 1
+                self.ask_again(-what)
+            else:
+                self.at_cuts.append((what, source, destination, arrive))
         else:
             super().send(what, source, destination, wake)
 

@@ -12,7 +12,7 @@ from typing import Any
 from oracles import faults
 from oracles.faults import Faults, Healing
 from oracles.network import AGAIN, ARRIVALS, PUBLICATIONS, Hop, Setting, World
-from oracles.overlays import TopicConnected
+from oracles.overlays import TopicConnected, avoiding, up_to
 
 ACKNOWLEDGED = "acknowledged"
 DETOUR = 2**16  # copies on detours are known by as many attempts more
@@ -143,7 +143,7 @@ class Network(faults.Network):
         self.keep(Kept(number, None, broker, place=0, final=len(self.origin[number]) == 1))
 
     def way_up(self, topic: int, node: int) -> list[int]:
-        return [self.broker_at[n] for n in self.setting.overlay.route(node, self.root(topic, node))]
+        return [self.broker_at[n] for n in self.setting.overlay.way_up(node, self.root(topic, node))]
 
     def forward(self, number: int, parents: dict[int, int | None], node: int) -> None:
         for child in sorted(n for n, above in parents.items() if above == node):
@@ -208,7 +208,8 @@ class Network(faults.Network):
 
     def must_go_round(self, kept: Kept) -> bool:
         """Who has left the overlay knows no other route."""
-        return kept.broker in self.around and kept.sender not in self.around
+        avoided = kept.broker in self.around or frozenset({kept.sender, kept.broker}) in self.avoided
+        return avoided and kept.sender not in self.around
 
     def climb_round(self, kept: Kept) -> None:
         """The sender takes the present way up."""
@@ -247,6 +248,8 @@ class Network(faults.Network):
             return
         ways = {node: self.way_to(number, here, node) for node in below if self.broker_at[node] not in self.around}
         ways = {node: way for node, way in ways.items() if not any(self.broker_at[n] in self.around for n in way)}
+        cut = self.nodes_of(self.avoided)
+        ways = {node: way for node, way in ways.items() if cut.isdisjoint(map(frozenset, pairwise(way)))}
         waiting = set(below) - ways.keys()
         if kept.waits and not ways:
             kept.times += 1
@@ -288,12 +291,12 @@ class Network(faults.Network):
         overlay, topic = self.setting.overlay, self.world.publications[number][1]
         if not isinstance(overlay, TopicConnected):
             return overlay.route(here, there)
-        parents, way = overlay.tree(here, self.members(topic)), [there]
-        while way[0] != here:
-            above = parents.get(way[0], here)
-            assert above is not None
-            way.insert(0, above)
-        return way
+        parents = overlay.tree(here, self.members(topic))
+        above = {node: parents.get(node, here) for node in sorted(self.setting.node_of) if node != here}
+        if overlay.cut:
+            gone = self.around_nodes()
+            above |= avoiding({node: over for node, over in above.items() if node not in gone}, here, overlay.cut)
+        return up_to(there, above)[::-1]
 
     def turn_away(self, kept: Kept) -> None:
         """It goes another way: the sender keeps it no longer, and whatever still comes of it is a duplicate."""

@@ -619,9 +619,9 @@ class Network:
 
     def ways(self, topic: int, node: int) -> tuple[list[int], list[int]]:
         """The route from the node to the root and back."""
-        root, route = self.setting.roots[topic], self.setting.overlay.route
+        root, overlay = self.setting.roots[topic], self.setting.overlay
         assert root is not None
-        return route(node, root), route(root, node)
+        return overlay.way_up(node, root), overlay.route(root, node)
 
     def messages(self, topic: int, node: int) -> int:
         """The number of messages of a join or leave."""
@@ -857,7 +857,7 @@ class Network:
         broker = self.outside(number) if publisher is None else self.host[publisher]
         assert broker is not None
         node = self.setting.node_of[broker]
-        route = self.setting.overlay.route(node, self.root(topic, node))
+        route = self.setting.overlay.way_up(node, self.root(topic, node))
         self.origin[number] = [self.broker_at[node] for node in route]
         self.travelling[number] += 1
         self.reach_uplink(number, 0, None)

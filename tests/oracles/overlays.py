@@ -11,17 +11,37 @@ from oracles import topic_connected
 
 
 class Overlay:
-    """Anything that has a route from each node to each other."""
+    """Anything that has a route from each node to each other. Where `cut` links are avoided, `live` are the nodes to go over."""
 
     def __init__(self) -> None:
-        self.route = cache(self._route)
+        self.plain, self.route, self.way_up = cache(self._route), cache(self._way_down), cache(self._way_up)
+        self.cut: frozenset[frozenset[int]] = frozenset()
+        self.live: list[int] = []
+
+    def _way_down(self, source: int, target: int) -> list[int]:
+        """The route on the source's tree of routes to all."""
+        if not self.cut:
+            return self.plain(source, target)
+        return up_to(
+            target,
+            avoiding({node: self.plain(source, node)[-2] for node in self.live if node != source}, source, self.cut),
+        )[::-1]
+
+    def _way_up(self, source: int, target: int) -> list[int]:
+        """The route on the target's tree of routes from all."""
+        if not self.cut:
+            return self.plain(source, target)
+        return up_to(
+            source,
+            avoiding({node: self.plain(node, target)[1] for node in self.live if node != target}, target, self.cut),
+        )
 
     def _route(self, source: int, target: int) -> list[int]:
         raise NotImplementedError
 
     def links(self, nodes: Iterable[int]) -> set[frozenset[int]]:
         """All routes of one hop, whichever way they go."""
-        return {frozenset(pair) for pair in permutations(nodes, 2) if len(self.route(*pair)) == 2}
+        return {frozenset(pair) for pair in permutations(nodes, 2) if len(self.plain(*pair)) == 2}
 
     def start(self, source: int, members: Iterable[int]) -> int:
         """The root of the trees of a topic without a single root."""
@@ -45,6 +65,34 @@ class Overlay:
         return parents
 
 
+def up_to(node: int, above: Mapping[int, int | None]) -> list[int]:
+    """The nodes from one up to the root of a tree."""
+    way = [node]
+    while (over := above.get(way[-1])) is not None:
+        way.append(over)
+    return way
+
+
+def avoiding(above: Mapping[int, int | None], root: int, cut: frozenset[frozenset[int]]) -> dict[int, int | None]:
+    """A tree without links that are cut, as far as possible.
+
+    What these separate hangs on other nodes: again and again, the highest node that has a link to one that is left, on the highest of
+    these, and the rest follows over the links as they were. Of equals it is the lowest. Who is left at last, stays where it was.
+    """
+    ends = [(a, b) for node, over in above.items() if over is not None for a, b in ((node, over), (over, node))]
+    found: dict[int, int | None] = {root: None}
+    while True:
+        while near := [(a, b) for a, b in ends if a in found and b not in found and frozenset({a, b}) not in cut]:
+            here, there = near[0]
+            found[there] = here
+        for node in sorted(above.keys() - found.keys(), key=lambda node: (len(up_to(node, above)), node)):
+            if others := [other for other in found if frozenset({node, other}) not in cut]:
+                found[node] = min(others, key=lambda other: (len(up_to(other, found)), other))
+                break
+        else:
+            return {**above, **found}
+
+
 class Ring(Overlay):
     """Chord on ids 0..2^bits: finger i of u is the first node at or after u + 2^i."""
 
@@ -66,7 +114,7 @@ class Ring(Overlay):
         if source == target:
             return [source]
         allowed = [f for f in self.fingers[source] if 0 < self.ahead(source, f) <= self.ahead(source, target)]
-        return [source, *self.route(max(allowed, key=lambda f: self.ahead(source, f)), target)]
+        return [source, *self.plain(max(allowed, key=lambda f: self.ahead(source, f)), target)]
 
 
 class Prefix(Overlay):
@@ -134,11 +182,16 @@ class Broadcast(Mesh):
 class Links(Overlay):
     """Nodes with links of certain times, given for both ends of each. The quickest route wins; of equals the one with fewest hops;
     of those the one whose last node but one is the lowest, or else the one before that, and so on. Links of nodes that are routed
-    around, `avoided`, are taken only where no other is left."""
+    around, `avoided`, and links that are cut, `apart`, are taken only where no other is left."""
 
-    def __init__(self, times: Mapping[tuple[int, int], float], avoided: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self,
+        times: Mapping[tuple[int, int], float],
+        avoided: frozenset[int] = frozenset(),
+        apart: frozenset[frozenset[int]] = frozenset(),
+    ) -> None:
         super().__init__()
-        self.times, self.avoided = times, avoided
+        self.times, self.avoided, self.apart = times, avoided, apart
 
     def links(self, nodes: Iterable[int]) -> set[frozenset[int]]:
         return {frozenset(link) for link in self.times}
@@ -148,7 +201,7 @@ class Links(Overlay):
             time = 0.0
             for link in pairwise(route):
                 time += self.times[link]
-            barred = sum(not self.avoided.isdisjoint(link) for link in pairwise(route))
+            barred = sum(not self.avoided.isdisjoint(link) or frozenset(link) in self.apart for link in pairwise(route))
             return barred, time, len(route), route[::-1]
 
         return min(self._routes([source], target), key=rank)
@@ -205,14 +258,24 @@ class TopicConnected(Flooding, Mesh):
         super().__init__()
         self.times, self.rule, self.k, self.strict, self.on_change = times, rule, k, strict, on_change
         self.wants: list[set[int]] | None = None
-        self.now: set[tuple[int, int]] = set()
+        self.designed: set[tuple[int, int]] = set()
+        self.now: set[tuple[int, int]] = set()  # with others for those that are cut
+        self.cut_anew = False
+
+    def route_around(self, cut: frozenset[frozenset[int]], live: list[int]) -> None:
+        """Avoid these links between these nodes."""
+        self.cut_anew |= cut != self.cut
+        self.cut, self.live = cut, live
 
     def links(self, nodes: Iterable[int]) -> set[frozenset[int]]:
         return {frozenset(link) for link in self.now}
 
     def start(self, source: int, members: Iterable[int]) -> int:
         """The source if it wants the topic or no node does, otherwise the nearest member."""
-        near = sorted(members, key=lambda node: (node != source, self.times[source][node], node))
+        near = sorted(
+            members,
+            key=lambda node: (node != source, frozenset({source, node}) in self.cut, self.times[source][node], node),
+        )
         return near[0] if near else source
 
     def told(self, nodes: int) -> int:
@@ -220,15 +283,34 @@ class TopicConnected(Flooding, Mesh):
 
     def adjust(self, wants: list[set[int]]) -> int:
         """Adjust the links; each one set up or taken down costs two messages."""
-        before = self.now
+        before, designed = self.now, self.designed
         if self.wants is None or (wants != self.wants and self.on_change == "rebuild"):
-            self.now = set(self.design(wants))
+            self.designed = set(self.design(wants))
         elif wants != self.wants and self.on_change == "repair":
-            self.now = self.repaired(self.wants, wants)
+            self.designed = self.repaired(self.wants, wants)
         elif any(topic_connected.weights(wants, sorted(self.now)).values()):
-            self.now = set(self.design(wants))
+            self.designed = set(self.design(wants))
+        if self.designed is not designed or self.cut_anew:
+            self.now, self.cut_anew = self.beside_cuts(wants), False
         self.wants = [set(topics) for topics in wants]
         return 2 * len(before ^ self.now)
+
+    def beside_cuts(self, wants: list[set[int]]) -> set[tuple[int, int]]:
+        """Links that are not cut, which connect those who want a topic, topic by topic; cut ones where no others do."""
+        links = {link for link in self.designed if frozenset(link) not in self.cut}
+        if not self.cut:
+            return links
+        for topic in sorted(set().union(*wants)):
+            members = [node for node, topics in enumerate(wants) if topic in topics]
+            pairs = [(u, v) for u in members for v in members if u < v]
+            others = [pair for pair in pairs if frozenset(pair) not in self.cut]
+            for u, v in [*others, *(pair for pair in pairs if pair in self.designed and pair not in others)]:
+                reached = [u]
+                for node in reached:
+                    reached += [w for w in members if w not in reached and (min(node, w), max(node, w)) in links]
+                if v not in reached:
+                    links.add((u, v))
+        return links
 
     def design(self, wants: list[set[int]]) -> list[tuple[int, int]]:
         if self.rule.startswith("cd"):
@@ -237,7 +319,7 @@ class TopicConnected(Flooding, Mesh):
 
     def repaired(self, before: list[set[int]], after: list[set[int]]) -> set[tuple[int, int]]:
         """Node by node: the greedy goes on from the links that are there, then those of the node go that no topic needs."""
-        wants, links = list(before), self.now
+        wants, links = list(before), self.designed
         for node in [node for node, topics in enumerate(after) if topics != before[node]]:
             wants[node] = after[node]
             links = links | set(topic_connected.greedy(wants, self.rule, self.k, self.strict, kept=sorted(links)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from sim.brokers.data.engine import Engine
 from sim.brokers.fabric.clock import CONTROL_ARRIVALS
@@ -13,12 +13,13 @@ from sim.brokers.fabric.service import NO_EFFORT, Effort
 
 
 class ControlMessage:
-    """A control message: its path of brokers, how many of them serve it, and its callbacks.
+    """A control message: its path of brokers, how many of them serve it, its callbacks, and how often routes had changed.
 
-    `again()` sends it again, over the present overlay, if that routes around a broker for which it waits; None where it has to wait.
+    `again()` sends it again, over the present overlay, if that routes around a broker or a link for which it waits; None where it has
+    to wait.
     """
 
-    __slots__ = ("again", "arrived", "number", "passed", "path", "served")
+    __slots__ = ("again", "arrived", "changes", "number", "passed", "path", "served")
 
     def __init__(
         self,
@@ -28,8 +29,9 @@ class ControlMessage:
         passed: Callable[[int], None],
         arrived: Callable[[], None],
         again: Callable[[], None] | None,
+        changes: int,
     ) -> None:
-        self.number = number
+        self.number, self.changes = number, changes
         self.path = path
         self.served = served
         self.passed = passed
@@ -41,7 +43,7 @@ class Courier:
     """Carries control messages: at once, or over links, where brokers that take time serve them ahead of publications.
 
     `engine()` is the data plane, once there is one. None gets lost: what comes for a broker that is down waits until it is up, and
-    what is to go over a link that is cut until it is mended. If the overlay routes around a broker, what can be sent again is.
+    what is to go over a link that is cut until it is mended. If the overlay routes around these, what can be sent again is.
 
     Each message has a number for keyed draws, which is negative to differ from those of publications.
     """
@@ -54,6 +56,7 @@ class Courier:
         self._reached = (self._reach,)
         self._held: dict[int, list[Message]] = {}  # by broker, which is down: what has come for it
         self._cut_off: list[Message] = []  # what waits for links that are cut
+        self._changes = 0  # of routes
 
     def send(
         self,
@@ -67,13 +70,13 @@ class Courier:
 
         `passed(position)` is called when the broker there has handled it, `arrived()` after the last. With `to_broker=False` the
         last hop goes to the manager co-located with that broker and is not queued. `again()` is called instead of these if the
-        overlay routes around a broker for which the message waits.
+        overlay routes around a broker or a link for which the message waits.
         """
         if self._fabric.joins_instantly:
             self._deliver(path, passed, arrived)
             return
         self._number += 1
-        control = ControlMessage(self._number, path, len(path) - (not to_broker), passed, arrived, again)
+        control = ControlMessage(self._number, path, len(path) - (not to_broker), passed, arrived, again, self._changes)
         self._go_on(Message(control, 0, -1, self._reached, self._go_on, _never))
 
     def _deliver(self, path: Sequence[int], passed: Callable[[int], None], arrived: Callable[[], None]) -> None:
@@ -104,7 +107,10 @@ class Courier:
         control: ControlMessage = message.carries
         here, there = control.path[message.position - 1 : message.position + 1]
         if self._outages is not None and self._outages.cut(here, there):
-            self._cut_off.append(message)
+            if control.again is not None and control.changes < self._changes and self._outages.avoided.cut(here, there):
+                control.again()
+            else:
+                self._cut_off.append(message)
             return
         arrival = self._engine().control_arrival(here, there, -control.number)
         self._fabric.clock.at(arrival, CONTROL_ARRIVALS, message)
@@ -118,16 +124,19 @@ class Courier:
         for message in self._held.pop(broker, []):
             self._reach(message)
 
-    def send_again(self, broker: int) -> None:
-        """The overlay routes around the broker, which is down: send again what waits for it."""
-        waiting = self._held.pop(broker, [])
-        self.hold(broker, [message for message in waiting if message.carries.again is None])
-        for message in waiting:
-            if message.carries.again is not None:
-                message.carries.again()
+    def routes_changed(self, fallen: Iterable[int]) -> None:
+        """The overlay has healed: send again what waits for brokers that have `fallen`, and for links that it routes around now."""
+        self._changes += 1
+        for broker in fallen:
+            waiting = self._held.pop(broker, [])
+            self.hold(broker, [message for message in waiting if message.carries.again is None])
+            for message in waiting:
+                if message.carries.again is not None:
+                    message.carries.again()
+        self.links_mended()
 
     def links_mended(self) -> None:
-        """Send what has waited for links that are cut no longer."""
+        """Send what has waited for links, where they are cut no longer."""
         waiting, self._cut_off = self._cut_off, []
         for message in waiting:
             self._leave(message)

@@ -74,6 +74,8 @@ class FaultControl:
             self._outages.close(join.broker, True)
         if self.healing is not None:
             self.healing.busy = self._busy
+            if self._protocol is not None:
+                self._protocol.moved = self.healing.brokers_moved
         if self._schedule.joins:
             assert self.healing is not None
             self.healing.members_changed()

@@ -1,4 +1,4 @@
-"""Healing: brokers check each other periodically, and the overlay routes around those that are down, and planned absences."""
+"""Healing: brokers check each other periodically, and the overlay routes around crashes, cut links and planned absences."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from sim.brokers.data.engine import Engine
 from sim.brokers.fabric.clock import CONTROL
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.statistics.recorder import Recorder
+from sim.overlay.cuts import no_cuts
 from sim.overlay.healing import Healing, Repair
 
 
 @dataclass(frozen=True)
 class HealingSetting:
-    """How often brokers check each other (s), and how long (s) it takes from noticing a crash until routes avoid the broker."""
+    """How often brokers check each other (s), and how long (s) it takes from noticing a crash or a cut until routes avoid it."""
 
     period: float
     convergence: float = 0.0
 
 
 class HealingControl:
-    """Routes around brokers that are down, from the first round of checks after a crash on, plus the time of convergence.
+    """Routes around brokers that are down and links that are cut, from the first round of checks after that on, plus convergence.
 
-    Rounds are at multiples of the period. Only those after a crash are events; their messages are counted afterwards, each round's
-    with the brokers and links as they were before its instant. A broker that restarts rejoins at once. Repairs take no time. With an
-    infinite period there are no rounds, but brokers leave and join as planned.
+    Rounds are at multiples of the period. Only those after a crash or a cut are events; their messages are counted afterwards, each
+    round's with the brokers and links as they were before its instant. A broker that restarts rejoins at once, and a link that is
+    mended is used at once. Repairs take no time. With an infinite period there are no rounds, but brokers leave and join as planned.
     """
 
     def __init__(
@@ -41,12 +42,17 @@ class HealingControl:
         self._fabric, self._overlay, self._recorder = fabric, fabric.overlay, recorder
         self._trees, self._engine, self._setting = trees, engine, setting
         brokers, outages = len(fabric.node_of), fabric.outages
+        self._outages = outages
         self._down = np.zeros(brokers, np.bool_) if outages is None else outages.down
         self._bypassed = np.zeros(brokers, np.bool_) if outages is None else outages.bypassed
         self._absent = np.zeros(brokers, np.bool_) if outages is None else outages.absent
         self._unhealed = np.zeros(
             brokers, np.bool_
         )  # those that, since their last crash, could not be routed around once
+        self._noticed: frozenset[int] = frozenset()  # cuts that last
+        self._avoided = self._cuts = no_cuts(
+            brokers
+        )  # links that the overlay routes around, between brokers and between nodes
         self._round_at = math.inf  # the round that is an event
         self._rounds = 0  # that have been counted
         self._messages = 0  # of a round, as things are
@@ -84,18 +90,20 @@ class HealingControl:
     def _at_nodes(self, brokers: NDArray[np.bool_]) -> NDArray[np.bool_]:
         return brokers[self._fabric.broker_of]
 
-    # -- crashes and restarts
+    # -- crashes and restarts, cuts and mends
 
     def crash(self, broker: int) -> None:
         """The broker crashes."""
         self._unhealed[broker] = False
 
     def faults(self, at_once: bool = False) -> None:
-        """Brokers have gone down or come up: these rejoin, and the next round notices those; `at_once`: a round of this instant."""
+        """Something fails or works again, which is used at once; the next round notices the rest; `at_once`: one of this instant."""
         self.look()
         self._route_around(self._bypassed)
         now, period = self._fabric.clock.now, self._setting.period
-        if period == math.inf or self._round_at < math.inf or not (self._down & ~self._bypassed).any():
+        if period == math.inf or self._round_at < math.inf:
+            return
+        if not ((self._down & ~self._bypassed).any() or self._lasting() - self._noticed):
             return
         number = max(math.floor(now / period) - 1, 1)
         while number * period < now or (number * period == now and not at_once):
@@ -105,16 +113,25 @@ class HealingControl:
 
     def _round(self) -> None:
         self._round_at = math.inf
-        noticed = self._down & ~self._bypassed
+        noticed = self._down & ~self._bypassed, self._lasting()
         if self._setting.convergence:
             time = self._fabric.clock.now + self._setting.convergence
-            self._fabric.clock.call(time, CONTROL, partial(self._heal, noticed))
+            self._fabric.clock.call(time, CONTROL, partial(self._heal, *noticed))
         else:
-            self._heal(noticed)
+            self._heal(*noticed)
 
-    def _heal(self, noticed: NDArray[np.bool_]) -> None:
-        """Route around the brokers that were noticed, and are down still or again."""
-        self._route_around(self._bypassed | noticed)
+    def _lasting(self) -> frozenset[int]:
+        return frozenset() if self._outages is None else self._outages.lasting()
+
+    def _heal(self, brokers: NDArray[np.bool_], cuts: frozenset[int]) -> None:
+        """Route around the brokers and cuts that were noticed, and last still or again."""
+        self._noticed |= cuts
+        self._route_around(self._bypassed | brokers)
+
+    def brokers_moved(self) -> None:
+        """Brokers may stand on other nodes: links that are avoided are between these now."""
+        if self._noticed:
+            self._route_around(self._bypassed)
 
     def go_on(self) -> None:
         """Brokers are no longer moving to other nodes: catch up."""
@@ -136,31 +153,41 @@ class HealingControl:
         return repair.topics
 
     def _route_around(self, noticed: NDArray[np.bool_], counter: str = "healing_messages") -> Repair | None:
-        """Let the overlay route around absent brokers and those of the `noticed` that are down, and through all others.
+        """Let the overlay route around absent brokers, those of the `noticed` that are down, and noticed cuts, and through all others.
 
         Brokers that are routed around leave all trees. Returns None where nothing changes.
         """
-        brokers = self._absent | (noticed & self._down)
-        if not np.array_equal(brokers, self._bypassed) and self.busy():
+        brokers, outages = self._absent | (noticed & self._down), self._outages
+        if self._noticed:
+            self._noticed &= self._lasting()
+        avoided = self._avoided if outages is None else outages.of(self._noticed)
+        cuts = avoided.moved(self._fabric.node_of)
+        if np.array_equal(brokers, self._bypassed) and cuts.same(self._cuts):
+            return None
+        if self.busy():
             self._late |= noticed
             return None
-        if np.array_equal(brokers, self._bypassed):
-            return None
         now, trees = self._fabric.clock.now, self._trees
+        if brokers.all():  # nobody is there to do anything
+            avoided, cuts = self._avoided, self._cuts
         trees.before_change()
-        repair = self._overlay.heal(self._at_nodes(brokers), self._at_nodes(self._absent))
+        repair = self._overlay.heal(self._at_nodes(brokers), self._at_nodes(self._absent), cuts)
+        self._avoided = avoided
+        if outages is not None:
+            outages.avoid(avoided)
         around = repair.around[self._fabric.node_of]
         if not trees.bootstrapping:
             self._recorder.count(counter, now, repair.messages)
         unhealed = brokers & ~around & ~self._absent
         self._recorder.count("unhealed_crashes", now, int(np.count_nonzero(unhealed & ~self._unhealed)))
         self._unhealed |= unhealed
+        changed = not (np.array_equal(around, self._bypassed) and cuts.same(self._cuts))
         fallen = np.flatnonzero(around & ~self._bypassed).tolist()
-        self._bypassed[:] = around
+        self._bypassed[:], self._cuts = around, cuts
         for broker in fallen:
             trees.forget(broker)
         self._engine.brokers_moved()
         self.look()
-        for broker in fallen:
-            trees.courier.send_again(broker)
+        if changed:
+            trees.courier.routes_changed(fallen)
         return repair

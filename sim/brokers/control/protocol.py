@@ -59,7 +59,8 @@ class ReconfigurationProtocol:
         self._transition: Transition | None = None
         ends = Ends(self._finish, self._restore, self._resume, self._over)
         self.watch = TransitionWatch(fabric, recorder, control, engine, timeout, ends, manager_dead)
-        # callbacks for the end, before and after what was held back is enacted
+        # what is called when a transition is over; and when this one is, before and after what was held back is enacted
+        self.moved: Callable[[], None] = lambda: None
         self._waiting: tuple[list[Callable[[], None]], list[Callable[[], None]]] = ([], [])
 
     @property
@@ -250,10 +251,7 @@ class ReconfigurationProtocol:
             return
         self.watch.end()
         self._transition, waiting, self._waiting = None, self._waiting, ([], [])
-        for then in waiting[False]:
-            then()
-        self._changes.release()
-        for then in waiting[True]:
+        for then in (self.moved, *waiting[False], self._changes.release, *waiting[True]):
             then()
 
     # -- the manager is dead

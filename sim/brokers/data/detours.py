@@ -1,4 +1,4 @@
-"""Other routes for what a sender keeps, once the overlay has healed around the broker that it was for."""
+"""Other routes for what a sender keeps, once the overlay has healed around the broker that it was for, or the link to it."""
 
 from __future__ import annotations
 
@@ -61,24 +61,34 @@ class Diversion:
 
 
 class Detours:
-    """The present routes around brokers that the overlay routes around."""
+    """The present routes around brokers and links that the overlay routes around."""
 
     def __init__(self, fabric: Fabric) -> None:
         self._fabric, self._overlay = fabric, fabric.overlay
-        self._bypassed = None if fabric.outages is None else fabric.outages.bypassed
+        self._outages = fabric.outages
 
     def needed(self, sender: int, broker: int) -> bool:
-        """Whether the overlay routes around the broker; a sender that has left it knows no other routes."""
-        return self._bypassed is not None and self._bypassed.item(broker) and not self._bypassed.item(sender)
+        """Whether the overlay routes around the broker or the link to it; a sender that has left it knows no other routes."""
+        outages = self._outages
+        if outages is None or outages.bypassed.item(sender):
+            return False
+        return outages.bypassed.item(broker) or (outages.avoids and outages.avoided.cut(sender, broker))
 
     def branch(self, topic: int, sender: int, to: Sequence[int]) -> Branch | None:
         """The present routes from a broker to others; None from one that has left the overlay."""
-        overlay, node_of, broker_of = self._overlay, self._fabric.node_of, self._fabric.broker_of
+        overlay, node_of, broker_of, outages = (
+            self._overlay,
+            self._fabric.node_of,
+            self._fabric.broker_of,
+            self._outages,
+        )
         assert isinstance(overlay, Healing)
-        assert self._bypassed is not None
-        if self._bypassed.item(sender):
+        assert outages is not None
+        if outages.bypassed.item(sender):
             return None
         node = node_of.item(sender)
-        found = detour(overlay.routes_from(topic, node), node, node_of[list(to)].tolist(), self._bypassed[broker_of])
+        cuts = outages.avoided.moved(node_of) if outages.avoids else None
+        avoided = outages.bypassed[broker_of], cuts
+        found = detour(overlay.routes_from(topic, node), node, node_of[list(to)].tolist(), *avoided)
         tree = found.tree
         return Branch(broker_of[tree.nodes], tree.parents, tree.first_child, tree.depth, found.waits)

@@ -1,9 +1,11 @@
-"""The present outages: brokers that are down, cut links, and slow brokers."""
+"""The present outages: brokers that are down, cut links, and slow brokers; and what the overlay routes around."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sim.overlay.cuts import Cuts, no_cuts
 
 
 class Outages:
@@ -28,6 +30,7 @@ class Outages:
         self.slowed = np.ones(brokers)
         self.side = np.zeros(brokers, np.int64)
         self.links = np.empty(0, np.int64)
+        self.avoided, self.avoids = no_cuts(brokers), False
         self.active = self.cuts = False
         self._brokers, self._partitions = brokers, partitions
         self._lasting = np.zeros(len(partitions), np.bool_)
@@ -61,11 +64,14 @@ class Outages:
     def cut_off(self, partition: int, cut: bool) -> None:
         """Cut the sides of a partition off from each other, or restore them."""
         self._lasting[partition] = cut
-        lasting = self._partitions[self._lasting]
-        self.side = np.zeros(self._brokers, np.int64)
-        if len(lasting):
-            self.side = np.unique(lasting, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        self.side = self._sides(self._lasting)
         self._look()
+
+    def _sides(self, partitions: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The side of each broker (brokers) that some of the partitions leave it on, by number."""
+        if not partitions.any():
+            return np.zeros(self._brokers, np.int64)
+        return np.unique(self._partitions[partitions], axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
     def cut_link(self, one: int, other: int, cut: bool) -> None:
         """Cut the link between two brokers, or restore it."""
@@ -76,6 +82,20 @@ class Outages:
                 self._pairs.pop(here * self._brokers + there, None)
         self.links = np.array(sorted(self._pairs), np.int64)
         self._look()
+
+    def lasting(self) -> frozenset[int]:
+        """The cuts that last, as numbers: ~p for partition p, and links as in `links`."""
+        return frozenset([*(~np.flatnonzero(self._lasting)).tolist(), *self._pairs])
+
+    def of(self, cuts: frozenset[int]) -> Cuts:
+        """The links that some cuts are about, as `lasting` has them."""
+        partitions = np.zeros(len(self._partitions), np.bool_)
+        partitions[[~cut for cut in cuts if cut < 0]] = True
+        return Cuts(self._sides(partitions), np.array(sorted(cut for cut in cuts if cut >= 0), np.int64))
+
+    def avoid(self, cuts: Cuts) -> None:
+        """The overlay routes around these links."""
+        self.avoided, self.avoids = cuts, cuts.any()
 
     def _look(self) -> None:
         self.cuts = bool(self._lasting.any() or self._pairs)

@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from sim.base.units import FactorAboveOne, Period
+from sim.overlay.cuts import Cuts, hung_elsewhere, no_cuts
 from sim.overlay.floods import FloodParameters, flood_tree
 from sim.overlay.geometry import EMPTY_TREE, GeometrySetting, TopicTree
 from sim.overlay.healing import Repair
 from sim.overlay.source_trees import PublisherTrees
+from sim.overlay.topic_connected.beside_cuts import links_beside_cuts
 from sim.overlay.topic_connected.design import DEFAULT_K, Algorithm, GreedyAlgorithm, design
 from sim.overlay.topic_connected.interests import BrokerInterests
 from sim.overlay.topic_connected.measure_kernels import is_in_one_part
@@ -66,7 +68,7 @@ class TopicConnected(PublisherTrees):
         self._links = np.empty((0, 2), np.int32)  # u < v
         self._first, self._neighbours = adjacency(self.nodes, self._links)
         self._messages = 0
-        self._around = np.zeros(self.nodes, np.bool_)
+        self._around, self._cuts, self._cut_anew = np.zeros(self.nodes, np.bool_), no_cuts(self.nodes), False
 
     @property
     def interests(self) -> BrokerInterests:
@@ -128,13 +130,18 @@ class TopicConnected(PublisherTrees):
 
     def _follow(self) -> None:
         """Update the links if the interests require it; changes since the last update are one batch."""
-        if self._designed is not None:
-            topics, self._unchecked = self._unchecked, set()
-            if not self._changed or (self._parameters.on_change == "break" and not any(map(self._is_apart, topics))):
-                return
-        self._designed = self._redesigned()
+        topics, self._unchecked = self._unchecked, set()
+        waits = self._parameters.on_change == "break"
+        if self._designed is None or (self._changed and (not waits or any(map(self._is_apart, topics)))):
+            self._designed = self._redesigned()
+            self._changed = {}
+        elif not self._cut_anew:
+            return
+        self._cut_anew = False
         links = self._designed if isinstance(self._designed, np.ndarray) else self._designed.edges
-        self._changed = {}
+        if self._cuts.any():
+            members = [self._joined[topic] for topic in sorted(self._joined)]
+            links = links_beside_cuts(links, members, self._cuts)
         before, after = (edge_numbers(self.nodes, edges) for edges in (self._links, links))
         changed = np.setxor1d(before, after, assume_unique=True)
         if len(changed):
@@ -174,10 +181,16 @@ class TopicConnected(PublisherTrees):
         """A sign of life from each node to each neighbour."""
         return int(np.count_nonzero(~down[self.edges()[:, 0]]))
 
-    def heal(self, down: NDArray[np.bool_], absent: NDArray[np.bool_]) -> Repair:
-        """Let nodes that are down leave all topics, which takes links; periodic links follow when they are next updated."""
+    def heal(self, down: NDArray[np.bool_], absent: NDArray[np.bool_], cuts: Cuts | None = None) -> Repair:
+        """Let nodes that are down leave all topics, and links that are not cut take the place of those that are.
+
+        Periodic links follow when they are next updated.
+        """
         if down.all():
             return Repair(self._around, 0)
+        cuts = no_cuts(self.nodes) if cuts is None else cuts
+        self._cut_anew |= not cuts.same(self._cuts)
+        self._cuts = cuts
         for node in np.flatnonzero(down & ~self._around).tolist():
             for topic in [topic for topic, joined in self._joined.items() if joined[node]]:
                 self.leave(topic, node)
@@ -193,15 +206,20 @@ class TopicConnected(PublisherTrees):
             entry = self._gateway(topic, node)
             nodes, parents, _, _ = breadth_first_tree(node, entry, joined, self._first, self._neighbours)
             before[nodes[1:]] = nodes[parents[1:]]
-        return before
+        return hung_elsewhere(before, node, self._around, self._cuts) if self._cuts.any() else before
 
     # -- publishing
 
     def _gateway(self, topic: int, node: int) -> int:
-        """The node itself where it wants the topic or nobody does; else the nearest one that does."""
+        """The node itself where it wants the topic or nobody does; else the nearest one that does, by a link that is not cut if any."""
         joined = self._joined.get(topic)
         if joined is None or joined[node] or not joined.any():
             return node
+        if self._cuts.any():
+            members = np.flatnonzero(joined)
+            linked = members[[not self._cuts.cut(node, member) for member in members.tolist()]]
+            members = linked if linked.size else members
+            return int(members[np.argmin(self._times[node, members])])
         return int(np.argmin(np.where(joined, self._times[node], np.inf)))
 
     def uplink(self, topic: int, source: int) -> NDArray[np.int32]:

@@ -27,7 +27,7 @@ from sim.brokers.data.compiled.kept import (
 )
 from sim.brokers.data.compiled.lines import come_in
 from sim.brokers.data.compiled.loop import has_to_drop, lacks_rows, leaves_at_once, next_time, stale, undecided
-from sim.brokers.data.compiled.outages import stops
+from sim.brokers.data.compiled.outages import is_avoided, stops
 from sim.brokers.data.compiled.records import (
     carried_at,
     entry_at,
@@ -76,10 +76,8 @@ from sim.brokers.statistics.ledger import IN_FLIGHT
 @inlined
 def _stale(state: Item, kept: Item) -> bool:
     """Whether the slot of a flight on its way up is out of date; it may leave its root, or be lost."""
-    if kept.kind != UP:
-        return False
     flight = flight_at(state.flights, kept.flight)
-    return stale(state, flight.slot, flight.period)
+    return bool(kept.kind == UP and stale(state, flight.slot, flight.period))
 
 
 @inlined
@@ -110,8 +108,9 @@ def _goes_round(state: Item, kept: Item, now: float) -> bool:
         return False
     if not state.faulty:
         return bool(kept.waits)
-    there, here = outage_at(state.outages, kept.broker), outage_at(state.outages, kept.sender)
-    return bool(kept.waits or (there.bypassed and not here.bypassed))
+    here, there = kept.sender, kept.broker
+    avoided = outage_at(state.outages, there).bypassed or (state.avoids and is_avoided(state, here, there))
+    return bool(kept.waits or (avoided and not outage_at(state.outages, here).bypassed))
 
 
 @kernel

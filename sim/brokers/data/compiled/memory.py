@@ -33,10 +33,7 @@ _DELIVERIES = 1 << 13
 
 
 class Memory:
-    """The state for kernels (`states`) and as a record (`state`), and the arrays whose addresses it holds, by name.
-
-    Flights are counted by `periods`.
-    """
+    """The state for kernels (`states`) and as a record (`state`), and its arrays by name; flights are counted by `periods`."""
 
     def __init__(self, fabric: Fabric, recorder: Recorder, periods: int) -> None:
         stations, capacity = fabric.service.setting, fabric.service.capacity
@@ -136,9 +133,11 @@ class Memory:
         brokers = self.arrays["outages"]
         for name in ("down", "bypassed", "side", "slowed"):
             brokers[name] = getattr(outages, name)
-        self.use("cut_links", outages.links)
-        self.state["outage"], self.state["cuts"] = outages.active, outages.cuts
-        self.state["cut_links_many"] = len(outages.links)
+        brokers["avoided"] = outages.avoided.sides
+        for name, links in (("cut_links", outages.links), ("avoided_links", outages.avoided.links)):
+            self.use(name, links)
+            self.state[f"{name}_many"] = len(links)
+        self.state["outage"], self.state["cuts"], self.state["avoids"] = outages.active, outages.cuts, outages.avoids
         if transmission is not None:
             self.state["loss"] = transmission.loss
 

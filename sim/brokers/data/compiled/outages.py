@@ -9,18 +9,32 @@ from sim.brokers.data.compiled.state import CRASHED, ON_ITS_WAY, PARTED
 
 
 @kernel
+def _is_among(links: int, many: int, link: int) -> bool:
+    """Whether a link is among these, at an address, which ascend."""
+    low, high = 0, many
+    while low < high:  # the first one not below it
+        middle = (low + high) // 2
+        if integer_at(links, middle).value < link:
+            low = middle + 1
+        else:
+            high = middle
+    return bool(low < many and integer_at(links, low).value == link)
+
+
+@kernel
 def is_cut(state: Item, here: int, there: int) -> bool:
     """Whether the link between two brokers is cut, if any link is."""
     if outage_at(state.outages, here).side != outage_at(state.outages, there).side:
         return True
-    link, low, high = here * state.brokers + there, 0, state.cut_links_many
-    while low < high:  # the first one not below it
-        middle = (low + high) // 2
-        if integer_at(state.cut_links, middle).value < link:
-            low = middle + 1
-        else:
-            high = middle
-    return bool(low < state.cut_links_many and integer_at(state.cut_links, low).value == link)
+    return _is_among(state.cut_links, state.cut_links_many, here * state.brokers + there)
+
+
+@kernel
+def is_avoided(state: Item, here: int, there: int) -> bool:
+    """Whether the overlay routes around the link between two brokers, if it does around any."""
+    if outage_at(state.outages, here).avoided != outage_at(state.outages, there).avoided:
+        return True
+    return _is_among(state.avoided_links, state.avoided_links_many, here * state.brokers + there)
 
 
 @kernel

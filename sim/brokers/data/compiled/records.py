@@ -204,8 +204,8 @@ KEPT = np.dtype(
 CARRIED = np.dtype([("kept", "i4"), ("attempt", "i4")], align=True)
 """What a copy, an acknowledgement or a timer is about, and the number of the attempt, from 0, in draws; where there are guarantees."""
 
-OUTAGE = np.dtype([("down", "i4"), ("bypassed", "i4"), ("side", "i4"), ("slowed", "f8")], align=True)
-"""The faults of a broker that last now, as `sim.brokers.fabric.outages.Outages` has them."""
+OUTAGE = np.dtype([("down", "i4"), ("bypassed", "i4"), ("side", "i4"), ("avoided", "i4"), ("slowed", "f8")], align=True)
+"""The faults of a broker that last now, as `sim.brokers.fabric.outages.Outages` has them; `avoided`: the side by links avoided."""
 
 IN_SERVICE = np.dtype([("message", "i4"), ("service", "f8")], align=True)
 """A message in service and its service time (s); by broker, in the order of service."""

@@ -137,6 +137,8 @@ _INTEGERS = (
     "outage",
     "cuts",
     "cut_links_many",
+    "avoids",  # whether the overlay routes around links; how many by themselves
+    "avoided_links_many",
     "limited",  # whether links or interfaces have rates, or links lose messages
     "loss_key",
     "buffers",  # whether what waits for links is bounded
@@ -197,6 +199,7 @@ ARRAYS = {
     "carries": CARRIED,  # by message
     "remembered": INTEGER,  # brokers; identities
     "cut_links": INTEGER,  # here · brokers + there, ascending
+    "avoided_links": INTEGER,  # likewise
     "traced": HOP,
     "deliveries": DELIVERY,  # whose audience is a version
     "windows": WINDOW,
