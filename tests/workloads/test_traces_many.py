@@ -14,15 +14,19 @@ from sim.base.errors import WorkloadError
 from sim.workloads.format.folder import load_workload
 from sim.workloads.traces import (
     by_time,
+    event_pipeline,
     exchange,
     follow_pipeline,
     many_checkins,
+    many_events,
     many_follows,
+    numbered,
     pipeline,
     quarantine,
     workshop,
 )
 from sim.workloads.traces.checkin_options import CheckinOptions
+from sim.workloads.traces.event_pipeline import EventOptions, prepare_events
 from sim.workloads.traces.follow_pipeline import FollowOptions, prepare_follows
 from sim.workloads.traces.follow_tables import Trace, free_trace
 from sim.workloads.traces.judging import RangeJudge
@@ -54,15 +58,15 @@ def rows(tmp_path: Path) -> Path:
 
 def divided(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on, some hundreds of rows are many."""
-    for module in (pipeline, follow_pipeline):
+    for module in (pipeline, event_pipeline, follow_pipeline):
         monkeypatch.setattr(module, "MANY_ROWS", 100)
-    for module in (many_checkins, many_follows, exchange):
+    for module in (many_checkins, many_follows, exchange, numbered):
         monkeypatch.setattr(module, "PART_ROWS", 700)
     for module in (workshop, quarantine):
         monkeypatch.setattr(module, "PART_LINES", 1500)
     monkeypatch.setattr(exchange, "BATCH_ROWS", 50)
     monkeypatch.setattr(exchange, "_SAMPLE_BITS", 4)
-    for module in (many_checkins, many_follows):
+    for module in (many_checkins, many_events, many_follows):
         monkeypatch.setattr(module, "BLOCK_ROWS", 600)
     monkeypatch.setattr(by_time, "_CHANGING", 200)
 
@@ -140,13 +144,60 @@ def test_follows_are_divided_like_check_ins(
     assert many.interests.indptr.tolist() == one.interests.indptr.tolist()
 
 
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """A log of 30 clients in a day, with filters of MQTT, persistent sessions, many rows at one time, and rows of no use."""
+    rng, lines = random.Random(5), []
+    for _ in range(5000):
+        action = rng.choice(["connect", "disconnect", "subscribe", "unsubscribe", *["publish", "deliver"] * 4, "dance"])
+        topic = (
+            f"home/{rng.randrange(9)}" if "scribe" not in action else rng.choice(["home/#", "home/+", "home/3", "x"])
+        )
+        client, who = (rng.choice(["", *range(30)]) for _ in range(2))
+        time = f"2010-03-01T{rng.randrange(24):02}:{rng.randrange(3):02}:00"
+        said = f"{rng.choice(['', 7])},{who if action == 'deliver' else ''},{rng.choice(['', 0, 1])},{rng.choice(['', '20'])}"
+        lines.append(f"{time},{action},{client},{topic},{said}\n")
+    (tmp_path / "log.csv").write_text("".join(lines))
+    return tmp_path / "log.csv"
+
+
+LOG = lay_over(CSV, columns="time,action,client,topic,size,publisher,qos,expiry")
+
+
+@pytest.mark.parametrize("options", [EventOptions(), EventOptions(persistent=True, filters="mqtt")])
+def test_publications_and_deliveries_of_a_log_are_divided(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: EventOptions
+) -> None:
+    one = prepare_events(None, [log], tmp_path / "one", LOG, options)
+    divided(monkeypatch)
+    many = prepare_events(None, [log], tmp_path / "many", LOG, options, partitions=3)
+    assert tables(tmp_path / "many") == tables(tmp_path / "one")
+    assert all(len(list((tmp_path / "many" / name).iterdir())) > 2 for name in ("publications", "deliveries"))
+    assert (many.about, many.unmatched) == (one.about, one.unmatched)
+    assert many.about == load_workload(tmp_path / "many").about
+
+
+def test_a_log_with_retained_messages_or_shared_subscriptions_is_not(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    divided(monkeypatch)
+    shared = tmp_path / "shared.csv"
+    shared.write_text(log.read_text() + "2010-03-01T00:00:00,subscribe,1,$share/g/home/3,,,,\n")
+    prepare_events(None, [shared], tmp_path / "w", LOG)
+    assert (tmp_path / "w" / "deliveries.parquet").exists()
+    retained = lay_over(CSV, columns="time,action,client,topic,size,publisher,retain,expiry")
+    prepare_events(None, [log], tmp_path / "w", retained)
+    assert (tmp_path / "w" / "deliveries.parquet").exists()
+
+
 def test_so_do_tasks_of_spark_however_files_are_cut(
-    spark: SparkSession, rows: Path, follows: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, rows: Path, follows: Trace, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     divided(monkeypatch)
     for session, name, partitions in ((None, "one", None), (spark, "many", 4)):
         prepare_checkins(session, [rows], tmp_path / name / "checkins", GOWALLA, partitions=partitions)
         prepare_follows(session, follows, tmp_path / name / "follows", partitions=partitions)
+        prepare_events(session, [log], tmp_path / name / "events", LOG, partitions=partitions)
     contents = [
         {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         for folder in (tmp_path / "one", tmp_path / "many")

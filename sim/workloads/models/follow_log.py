@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Integers
 from sim.base.ordering import lex_order
 from sim.files.parquet import strings
 from sim.workloads.format.workload import DAY, Interests, Publications, SubscriptionEvents, Topics, Users, Workload
@@ -118,19 +120,21 @@ def follow_workload(
         subscription_events=SubscriptionEvents(seconds(time), user(changing[0]), topic(changing[1]), action),
         publications=publications,
         origin=f"{np.datetime64(origin // SECOND, 's')}Z",
-        unmatched=_unfollowed(topic.names, publications, (topic(indices), topic(changing[1]))),
+        unmatched=unfollowed(
+            topic.names, publications.per_topic(len(topic.names)), np.concatenate([topic(indices), topic(changing[1])])
+        ),
         **about,
     )
     return workload, left_out
 
 
-def _unfollowed(
-    names: Sequence[str], publications: Publications, followed: Sequence[NDArray[np.int32]]
-) -> dict[str, int]:
-    counts = publications.per_topic(len(names))
-    for topics in followed:
-        counts[topics] = 0
-    return {names[topic]: int(counts[topic]) for topic in np.flatnonzero(counts).tolist()}
+def unfollowed(names: Sequence[str], published: NDArray[np.int64], followed: Integers) -> dict[str, int]:
+    """How often something is published on topics that are not among those followed, by their names, which may be alike."""
+    counts, found = published.copy(), Counter[str]()
+    counts[followed] = 0
+    for topic in np.flatnonzero(counts).tolist():
+        found[names[topic]] += int(counts[topic])
+    return dict(found)
 
 
 def days_of(first: int, last: int) -> tuple[int, int]:

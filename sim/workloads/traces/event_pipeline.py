@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sim.base.errors import WorkloadError
+from sim.base.naming import Raw
 from sim.spark import sql
 from sim.workloads.format.workload import Workload
 from sim.workloads.models.event_log import event_workload
@@ -14,11 +15,12 @@ from sim.workloads.traces import events as stages
 from sim.workloads.traces.broker_logs import BROKER_LOGS
 from sim.workloads.traces.event_kernels import EventRules
 from sim.workloads.traces.layouts import Layout
+from sim.workloads.traces.many_events import prepare_many_events
 from sim.workloads.traces.rows import read_rows
 from sim.workloads.traces.sources import Inputs
 from sim.workloads.traces.strays import rows_per_day
 from sim.workloads.traces.trace_options import TraceOptions
-from sim.workloads.traces.workshop import TraceProgress, TraceTable, open_workshop
+from sim.workloads.traces.workshop import MANY_ROWS, TraceProgress, TraceTable, open_workshop
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,7 @@ def prepare_events(
     how = ("events", {"layout": layout.parameters()}, (True,))
     with open_workshop(spark, [inputs], out, layout.time_zone, partitions, progress, options, how) as shop:
         shelf = shop.judge(_table(layout, options), "events")
-        progress("following sessions", "")
-        log, row, row_delivered, seen = stages.load_events(shelf, layout)
-        times = [table.micros for table in (log.control, log.published, log.delivered)]
-        shop.warn_of_strays(rows_per_day(times), "events")
-        generator = {
+        generator: Raw = {
             "name": "events",
             **layout.parameters(),
             "actions": {word: list(stages.ACTIONS)[code] for word, code in options.words.items()},
@@ -71,15 +69,22 @@ def prepare_events(
             "sessions": "persistent" if options.persistent else "clean",
             "filters": options.filters,
             "size": options.size,
-            **({"seen": seen} if seen else {}),
         }
+        if shelf.rows > MANY_ROWS and layout.kind != "log":
+            found = prepare_many_events(shop, shelf, stages.flags_of(layout), generator, options.persistent)
+            if found is not None:
+                return found
+        progress("following sessions", "")
+        log, row, row_delivered, seen = stages.load_events(shelf, layout)
+        times = [table.micros for table in (log.control, log.published, log.delivered)]
+        shop.warn_of_strays(rows_per_day(times), "events")
         queues_qos_0 = layout.kind == "log" and BROKER_LOGS[layout.name].queues_qos_0
         workload, unused = event_workload(
             log,
             persistent=options.persistent,
             filters=options.filters,
             queues_qos_0=queues_qos_0,
-            generator=generator,
+            generator={**generator, **({"seen": seen} if seen else {})},
         )
         del log  # which is as large as the workload
         shop.leave_out({"no_effect": row[unused.no_effect], "retained": row_delivered[unused.retained]})

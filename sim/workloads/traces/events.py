@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -184,15 +184,27 @@ def load_events(shelf: Shelf, layout: Layout) -> tuple[EventLog, NDArray[np.int6
         EventPublications(**table(published, "topic", "client", "size", "retain", "qos")),
         Delivered(**table(delivered, "topic", "publisher", "client", "retain")),
     )
-    counted = {
-        name: {
-            flag: {value: int(np.count_nonzero(loaded[flag][loaded["action"] == code] == value)) for value in (0, 1, 2)}
-            for flag in flags
-            if flag in FLAGS
+    counted = count_flags(loaded["action"], loaded, flags)
+    return log, row[order[control]], row[order[delivered]], flags_seen(counted, flags)
+
+
+def count_flags(action: NDArray[np.int8], columns: Columns, flags: Sequence[str]) -> NDArray[np.int64]:
+    """How often rows have each value (0, 1, 2) of flags, by action (actions, flags, 3)."""
+    counts = np.zeros((len(ACTIONS), len(flags), 3), np.int64)
+    for number, flag in enumerate(flags):
+        known = (columns[flag] >= 0) & (flag in FLAGS)
+        np.add.at(counts[:, number], (action[known], columns[flag][known]), 1)
+    return counts
+
+
+def flags_seen(counts: NDArray[np.int64], flags: Sequence[str]) -> Raw:
+    """Counts of `count_flags` by the names of actions and flags, without those of 0."""
+    return _without_zeros(
+        {
+            action: {flag: dict(enumerate(counts[code, number].tolist())) for number, flag in enumerate(flags)}
+            for action, code in ACTIONS.items()
         }
-        for name, code in ACTIONS.items()
-    }
-    return log, row[order[control]], row[order[delivered]], _without_zeros(counted)
+    )
 
 
 def _spread(micros: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -15,21 +15,13 @@ from sim.base.ordering import lex_order
 from sim.base.randomness import Streams
 from sim.files.columns import int64_values, values_of
 from sim.files.directories import Directory
-from sim.files.parquet import arrow, strings, write_tables
+from sim.files.parquet import arrow, write_tables
 from sim.workloads.format.parts import part_name
 from sim.workloads.models.follow_log import EVER, UNENDING, Follows, join_follows
 from sim.workloads.traces.by_user import write_dropped
-from sim.workloads.traces.exchange import (
-    PART_ROWS,
-    SharedArrays,
-    SortedRows,
-    SplitWriter,
-    block_limits,
-    some_values,
-    split_rows,
-    write_sorted,
-)
+from sim.workloads.traces.exchange import SharedArrays, SortedRows, SplitWriter, block_limits, split_rows, write_sorted
 from sim.workloads.traces.follow_tables import FollowTable
+from sim.workloads.traces.numbered import USERS, TimedRuns, renumbered, write_names
 from sim.workloads.traces.quarantine import row_number
 from sim.workloads.traces.shelves import Piece, Shelf
 from sim.workloads.traces.spark_tasks import TaskResult, compiled_once
@@ -44,13 +36,6 @@ _SPLIT = pa.schema(
         "of": pa.int8(),
     }
 )
-NAMES = pa.schema({"of": pa.int8(), "number": pa.int32(), "name": pa.string(), "kind": pa.string(), "used": pa.int8()})
-"""What the numbers of an owner stand for: users (`of` is -1) or topics of one of the kinds that tables name.
-
-`kind` is the first that rows name, "" where they name none. `used` is 1 where something is published, 2 where somebody follows, 0 where
-neither is left.
-"""
-USERS = -1
 
 
 class _TopicNames:
@@ -86,8 +71,7 @@ class FollowSplitter:
         """The files; of publications the number, the days, some of the times, and the first and the last (µs since 1970)."""
         number, piece, shift = item
         table, users, topics = self.tables[number], Names(), _TopicNames(len(self.kinds))
-        waiting, runs, count, days = list[Columns](), list[SortedRows](), 0, list[NDArray[np.int64]]()
-        some = [np.zeros(0, np.int64)]
+        published, days = TimedRuns(self.folder, "published", piece.name), list[NDArray[np.int64]]()
         split, seen = f"split-{piece.name}", {"user": set[int](), "topic": set[int]()}
         with SplitWriter(self.folder, split, _SPLIT, self.parts) as writer:
             for batch in self.shelves[number].batches(piece, "usable"):
@@ -99,36 +83,19 @@ class FollowSplitter:
                     continue
                 micros, user = int64_values(batch["micros"]), users.number(batch["user"])
                 days.append(micros)
-                some.append(some_values(micros, row))
                 for of in table.events:
                     topic = topics.number(named[of], self.kinds.index(of.kind))
-                    waiting.append({"micros": micros, "topic": topic, "user": user})
-                    for name, numbers in seen.items():  # a batch may name others, of whom it has no row
-                        numbers.update(np.unique(waiting[-1][name]).tolist())
-                    count += len(batch)
-                if sum(len(rows["micros"]) for rows in waiting) >= PART_ROWS:
-                    runs.append(self._run(waiting, piece, len(runs)))
-                    waiting = []
-        if waiting:
-            runs.append(self._run(waiting, piece, len(runs)))
+                    published.add({"micros": micros, "topic": topic, "user": user}, row)
+                    for name, numbers in (("topic", topic), ("user", user)):
+                        seen[name].update(np.unique(numbers).tolist())  # a batch may name others, of whom it has no row
         names = [(USERS, number, name, "", int(number in seen["user"])) for number, name in enumerate(users.unsorted)]
         names += [(*one, "", int(one[1] in seen["topic"])) for one in topics]
-        _write_names(self.folder, f"names-{piece.name}", names)
-        ends = [time for times in days if len(times) for time in (int(times.min()), int(times.max()))]
+        write_names(self.folder, piece.name, names)
         return piece.faults[None, None], {
             "split": split,
-            "runs": [vars(run) for run in runs],
-            "count": count,
-            "some": np.concatenate(some),
+            **published.close(),
             "days": rows_per_day([*days] * len(table.events)),
-            "times": (min(ends), max(ends)) if ends else None,
         }
-
-    def _run(self, waiting: Sequence[Columns], piece: Piece, run: int) -> SortedRows:
-        columns = {name: np.concatenate([some[name] for some in waiting]) for name in waiting[0]}
-        order = np.argsort(columns["micros"], kind="stable")
-        rows = {name: values[order] for name, values in columns.items()}
-        return write_sorted(self.folder, f"published-{piece.name}-{run}", rows, piece.name)
 
 
 def _columns_of(
@@ -148,14 +115,6 @@ def _columns_of(
         "until": bound("until", UNENDING),
         "of": np.full(len(row), of, np.int8),
     }
-
-
-def _write_names(folder: Directory, name: str, found: Sequence[tuple[int, int, str, str, int]]) -> None:
-    of, number, names, kinds, used = zip(*found, strict=True) if found else ((),) * 5
-    columns = [arrow(np.array(of, np.int8)), arrow(np.array(number, np.int32)), strings(names), strings(kinds)]
-    rows = pa.record_batch([*columns, arrow(np.array(used, np.int8))], NAMES)
-    with folder.output(name) as file, pa.ipc.new_file(file, NAMES) as writer:
-        writer.write_batch(rows)
 
 
 @dataclass(frozen=True)
@@ -196,7 +155,7 @@ class FollowPart:
         followed = set(np.unique(topic).tolist())
         names = [(USERS, number, users.names[old], "", 2) for number, old in enumerate(following.tolist())]
         names += [(*one, kinds.get(one[1], ""), 2 * (one[1] in followed)) for one in topics]
-        _write_names(self.folder, f"names-{part}", names)
+        write_names(self.folder, str(part), names)
         files = {
             "interests": write_sorted(self.folder, f"interests-{part}", interests, str(part)),
             "subscription_events": write_sorted(
@@ -274,21 +233,13 @@ class FollowTables:
         limits = block_limits(self.blocks[table], block)
         found = list[Columns]()
         for file in self.files[table]:
-            users = self.shared.read(f"users-{file.owner}")
-            here = limits if table != "interests" else tuple(np.searchsorted(users[:-1], limits).tolist())
-            rows = self.shared.between(file, *here)
-            if rows is not None:
-                topics = self.shared.read(f"topics-{file.owner}")
-                rows["user"], rows["topic"] = users[rows["user"]], topics[rows["topic"]]
+            here = limits
+            if table == "interests":
+                here = tuple(np.searchsorted(self.shared.read(f"users-{file.owner}")[:-1], limits).tolist())
+            if (rows := renumbered(self.shared, file, here, {"user": "users", "topic": "topics"})) is not None:
                 found.append(rows)
         types = {"micros": np.int64, "user": np.int32, "topic": np.int32, "action": np.int8}
         names = {"interests": ("user", "topic"), "publications": ("micros", "topic", "user")}.get(table, tuple(types))
         columns = {name: np.concatenate([np.zeros(0, types[name]), *(rows[name] for rows in found)]) for name in names}
         order = lex_order(*(columns[name] for name in names if name != "action"))
         return {name: values[order] for name, values in columns.items()}
-
-
-def read_names(folder: Directory, name: str) -> pa.Table:
-    """What the numbers of an owner stand for."""
-    with folder.input(name) as file, pa.ipc.open_file(file) as stored:
-        return pa.table(stored.get_batch(0))

@@ -8,25 +8,24 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sim.base.arrays import Integers
 from sim.base.naming import Raw, name_key
 from sim.base.randomness import Streams
-from sim.files.columns import values_of
-from sim.files.parquet import arrow, strings
+from sim.files.parquet import strings
 from sim.workloads.format.demand import read_interests
 from sim.workloads.format.folder import read_event_table
 from sim.workloads.format.parts import files_of, read_later
 from sim.workloads.format.workload import DAY, Interests, Publications, SubscriptionEvents, Topics, Users, Workload
 from sim.workloads.models.follow_kernels import join_intervals
-from sim.workloads.models.follow_log import days_of
+from sim.workloads.models.follow_log import days_of, unfollowed
 from sim.workloads.models.log_tables import SECOND
 from sim.workloads.traces.by_user import DroppedRows
 from sim.workloads.traces.exchange import BLOCK_ROWS, PART_ROWS, SharedArrays, SortedRows, cut_blocks
-from sim.workloads.traces.follow_parts import NAMES, USERS, FollowPart, FollowSplitter, FollowTables, read_names
+from sim.workloads.traces.follow_parts import FollowPart, FollowSplitter, FollowTables
 from sim.workloads.traces.follow_tables import FollowTable, follow_origins
+from sim.workloads.traces.numbered import NAMES, USERS, keep_numbers, read_names
 from sim.workloads.traces.shelves import Shelf
 from sim.workloads.traces.spark_tasks import by_value
 from sim.workloads.traces.strays import days_of_all
@@ -101,7 +100,6 @@ def prepare_many_follows(
     published = np.zeros(len(topics), np.int64)
     for one in written:
         published[one["published"][0]] += one["published"][1]
-    silent = np.flatnonzero(published * ~followed).tolist()
     workload = Workload(
         kind="follows",
         horizon=days * DAY,
@@ -112,7 +110,7 @@ def prepare_many_follows(
         origin=iso(origin),
         generator=about["generator"],
         seed=streams.seed,
-        unmatched={topics[topic]: int(published[topic]) for topic in silent},
+        unmatched=unfollowed(topics, published, np.flatnonzero(followed)),
     )
     return shop.finish(workload, digests, follow_origins(tables))
 
@@ -139,7 +137,7 @@ def _numbered(
     """
     seen = NAMES.empty_table().drop_columns("number")
     for owner in owners:
-        new = read_names(shared.folder, f"names-{owner}").drop_columns("number")
+        new = read_names(shared.folder, owner).drop_columns("number")
         seen = pa.concat_tables([seen, new]).group_by(["of", "name", "kind"]).aggregate([("used", "max")])
         seen = seen.rename_columns({"used_max": "used"})
     used, first_kind = dict[tuple[int, str], int](), dict[tuple[int, str], str]()
@@ -151,20 +149,7 @@ def _numbered(
     users = strings(name for of, name in names if of == USERS)
     topics = names[len(users) :]
     by_kind = [strings(name for of, name in names if of == number) for number in (USERS, *range(len(kinds)))]
-    firsts = [0, *np.cumsum([len(some) for some in by_kind[1:]]).tolist()]
-    for owner in owners:
-        own = read_names(shared.folder, f"names-{owner}")
-        of, number = (values_of(own[name].combine_chunks()) for name in ("of", "number"))
-        for what, which in (("users", of == USERS), ("topics", of != USERS)):
-            place = np.full(1 + (int(number[which].max()) + 1 if which.any() else 0), -1, np.int32)
-            for kind in np.unique(of[which]).tolist():
-                here = np.flatnonzero(of == kind)
-                at = pc.index_in(own["name"].combine_chunks().take(arrow(here)), value_set=by_kind[kind + 1]).fill_null(
-                    -1
-                )
-                found, shift = values_of(at).astype(np.int32), firsts[kind] if kind != USERS else 0
-                place[number[here]] = np.where(found < 0, found, found + shift)
-            shared.keep(f"{what}-{owner}", place)
+    keep_numbers(shared, owners, by_kind)
     said = [labels.get(kinds[of], {}).get(name, name) for of, name in topics]
     topic_kinds = [first_kind.get(one, kinds[one[0]]) for one in topics]
     return users, said, topic_kinds, np.array([used[one] == 2 for one in topics], np.bool_)
