@@ -57,7 +57,8 @@ def register(group: str, name: str, kind: type) -> None:
     again replaces the class.
 
     Args:
-        group: "geometry", "latency", "selection", "reconfiguration", "offloading", "workload", "faults" or "metric".
+        group: "geometry", "latency", "selection", "sharing", "reconfiguration", "offloading", "workload", "faults" or
+            "metric".
         name: the `kind` by which scenarios name it, or the name of the metric; none that a package offers.
         kind: the class, with nested `Parameters`, as described in docs/policies.md.
 

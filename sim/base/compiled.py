@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from sim.base.imports import own_imports
+from sim.base.memory import collecting_rarely
 from sim.base.private import temporary_home, user_cache
 
 P = ParamSpec("P")
@@ -112,7 +113,7 @@ class _Dispatcher(CPUDispatcher):
         return super().get_call_template([_widened(arg) for arg in args], {key: _widened(kws[key]) for key in kws})
 
     def compile(self, sig: Any) -> Any:
-        with global_compiler_lock, _alone(Path(self._cache._cache_file._index_path)):
+        with global_compiler_lock, _alone(Path(self._cache._cache_file._index_path)), collecting_rarely():
             return super().compile(sig)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
 from sim.base.errors import InputError, ScenarioError, WorkloadError
+from sim.base.memory import collecting_rarely
 from sim.base.naming import Raw
 from sim.experiments.outcomes import Failure, Record, RunOutcome, clock
 from sim.experiments.plan import RunSpec
@@ -36,7 +35,7 @@ def perform(spec: RunSpec, store: Store, tell: _Tell) -> RunOutcome:
 def simulated(spec: RunSpec, base: Path | None, tell: _Tell) -> Record | Failure:
     """Perform one run without writing; `base` is the file of its prepared workload (`write_mapped`), None if it is generated."""
     try:
-        with _rare_collections(), clock() as timing:
+        with collecting_rarely(), clock() as timing:
             scenario = spec.scenario
             workload = _workload(base, scenario.workload, scenario.seed, spec.replication)
             found = simulate(scenario, workload, spec.replication, lambda part: tell(min(part, ALMOST)))
@@ -50,18 +49,6 @@ def simulated(spec: RunSpec, base: Path | None, tell: _Tell) -> Record | Failure
         return Failure(f"not enough memory ({error})", "")
     except Exception as error:
         return Failure(f"{type(error).__name__}: {error}", traceback.format_exc())
-
-
-@contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Make Python collect garbage less often: a run creates millions of objects, with hardly any reference cycles."""
-    before = gc.get_threshold()
-    if before[0]:  # otherwise collection is off
-        gc.set_threshold(50_000, 20, 20)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def _summary(workload: Workload, hash: str) -> Raw:

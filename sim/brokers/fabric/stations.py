@@ -166,7 +166,7 @@ class Server:
         return True
 
     def _waiting_at(self, before: int) -> Message:
-        """Remove a publication from the queue; so many have waited longer."""
+        """Remove the publication from the queue that `before` others have preceded."""
         places = (place for place, message in enumerate(self._queue) if not message.control)
         place = next(islice(places, before, None))
         message = self._queue[place]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from sim.base.errors import WorkloadError
 from sim.base.naming import Raw
 from sim.base.private import PURPOSE
 from sim.files.directories import Directory, on_disk
+from sim.files.nested import read_nested, write_nested
 from sim.files.stores import is_store, temporary_in
 from sim.spark import sql
 from sim.workloads.format.folder import KEPT_ROWS, write_workload
@@ -230,9 +230,9 @@ class Workshop:
         step = self.folder / f"step-{self.steps}"
         if not step.exists():
             found = self._done(work, items, report)
-            step.with_suffix(".new").write_bytes(pickle.dumps(found))
+            write_nested(step.with_suffix(".new"), found)
             step.with_suffix(".new").replace(step)
-        known: list[TaskResult] = pickle.loads(step.read_bytes())  # noqa: S301 - in a folder that nobody else can write
+        known: list[TaskResult] = read_nested(step)
         return known
 
     def _done(
