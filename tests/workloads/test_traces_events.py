@@ -205,14 +205,19 @@ def test_what_a_log_says_of_sessions_groups_and_messages(spark: SparkSession, tm
         workload = prepare_events(spark, [tmp_path / source], tmp_path / "w", layout)
         assert workload.rows == {"read": 11, "kept": 7, "quarantined": {"unparsable": 3, "retained": 1}}
         users = workload.users.names.to_pylist()
-        assert users == ["p", "w", "$share/crew/jobs"]
+        assert users == ["p", "w"]
+        assert {name: column.tolist() for name, column in vars(workload.shares).items()} == {
+            "topic": [0],
+            "user": [1],
+            "group": [0],
+        }
         events = workload.subscription_events
         changes = zip(events.time.tolist(), events.user.tolist(), events.action.tolist(), strict=True)
-        assert list(changes) == [(1, 2, 1)]
+        assert list(changes) == [(1, 1, 1)]
         absences = zip(*(column.tolist() for column in vars(workload.absences).values()), strict=True)
         assert list(absences) == [(1, 4, 8, SESSION_RESUMED), (1, 9, 10, SESSION_RESUMED)]
         assert (workload.publications.retain.tolist(), workload.publications.qos.tolist()) == ([1], [1])
-        assert workload.deliveries.subscriber.tolist() == [2]
+        assert workload.deliveries.subscriber.tolist() == [1]
         assert workload.generator["seen"] == {
             "connect": {"clean": {"0": 2}},
             "subscribe": {"qos": {"1": 1}},

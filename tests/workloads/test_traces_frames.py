@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.testing import assertDataFrameEqual
 
+from sim.base.randomness import Streams
+from sim.workloads.models.follow_log import EVER, UNENDING
 from sim.workloads.traces.checkins import BOXES, judge_checkins
 from sim.workloads.traces.events import ACTIONS, action_words, judge_events
+from sim.workloads.traces.follow_tables import FollowedTopics, FollowTable
+from sim.workloads.traces.follows import judge_follows
 from sim.workloads.traces.layouts import CSV, GOWALLA, lay_over
 from sim.workloads.traces.session import partitioned
 
@@ -75,3 +79,32 @@ def test_events_are_typed_or_get_a_reason(spark: SparkSession) -> None:
         "action tinyint, client string, topic string, size int, micros bigint, reason string, column string, found string, raw string",
     )
     assertDataFrameEqual(judged.select(*names), expected, ignoreNullable=True, checkRowOrder=True)
+
+
+def test_follows_are_typed_or_get_a_reason(spark: SparkSession) -> None:
+    session = partitioned(spark, 2, "UTC")
+    layout = lay_over(CSV, columns="user,topic,kind,since,until")
+    said = [
+        (True, "ann", "news", "", "2010-03-01T12:00:00Z", ""),
+        (True, "ann", "", "blog", "", ""),
+        (True, "bob", "news", "blog", "noon", ""),
+        (True, "bob", "news", "blog", "2010-03-01T12:00:00Z", "2010-03-01T12:00:00Z"),
+    ]
+    rows = session.createDataFrame(
+        [(0, 0, number, f"row {number}", *row) for number, row in enumerate(said)],
+        f"{HEAD}, user string, topic string, kind string, since string, until string",
+    )
+    wanted = [
+        ("ann", "news", None, NOON, UNENDING, None, None, None),
+        ("ann", None, "blog", EVER, UNENDING, "unparsable", "topic", ""),
+        ("bob", "news", "blog", None, UNENDING, "bad_time", "since", "noon"),
+        ("bob", "news", "blog", NOON, NOON, "bad_time", "until", "2010-03-01T12:00:00Z"),
+    ]
+    expected = session.createDataFrame(
+        [(0, 0, number, f"row {number}", *row) for number, row in enumerate(wanted)],
+        "source int, block bigint, row bigint, raw string, user string, topic_0 string, kind string, since bigint, until bigint, "
+        "reason string, column string, found string",
+    )
+    table = FollowTable(layout, follows=(FollowedTopics("topic", ("topic",)),))
+    judged = judge_follows(rows, table, (None, None), Streams(1))
+    assertDataFrameEqual(judged, expected, ignoreNullable=True, checkRowOrder=True)

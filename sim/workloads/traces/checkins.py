@@ -17,7 +17,7 @@ from sim.base.errors import WorkloadError
 from sim.base.ordering import lex_order
 from sim.spark import F, sql
 from sim.workloads.traces.layouts import Layout
-from sim.workloads.traces.rows import NUMBER, found, named, read_rows, with_texts
+from sim.workloads.traces.rows import NUMBER, found, judged_as, named, read_rows, with_texts
 from sim.workloads.traces.shelves import Shelf
 from sim.workloads.traces.times import Window, outside, parse_time, time_text
 from sim.workloads.traces.typed import Names, read_typed
@@ -169,8 +169,7 @@ def judge_checkins(rows: sql.DataFrame, layout: Layout, box: Box | None, window:
     )
     column = column.when((F.col("reason") == "unparsable") & F.col("parsed"), "user")
     judged = typed.withColumn("reason", reason).withColumn("column", column)
-    kept = ("source", "block", "row", "raw", *CHECKIN_TYPES, "reason", "column")
-    return judged.select(*kept, found(judged).alias("found"))
+    return judged_as(judged.withColumn("found", found(judged)), CHECKIN_TYPES)
 
 
 def load_checkins(shelf: Shelf) -> Checkins:
@@ -179,10 +178,7 @@ def load_checkins(shelf: Shelf) -> Checkins:
     Users are numbered by their names: whole numbers by value, then the others by code points.
     """
     users = Names()
-    columns = {
-        name: (name, users if kind == pa.string() else kind.to_pandas_dtype()) for name, kind in CHECKIN_TYPES.items()
-    }
-    loaded, row = read_typed(shelf, columns)
+    loaded, row = read_typed(shelf, CHECKIN_TYPES, {"user": users})
     return ordered_checkins(users, {**loaded, "row": row})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from sim.base.arrays import Columns
@@ -15,7 +16,7 @@ from sim.workloads.models.event_kernels import CONNECT, DISCONNECT, SUBSCRIBE, U
 from sim.workloads.models.log_tables import NO_EXPIRY, SECOND, Control, Delivered, EventLog, EventPublications
 from sim.workloads.traces.broker_logs import BROKER_LOGS
 from sim.workloads.traces.layouts import Layout
-from sim.workloads.traces.rows import found, named, with_texts
+from sim.workloads.traces.rows import found, judged_as, named, with_texts
 from sim.workloads.traces.shelves import Shelf
 from sim.workloads.traces.times import Window, outside, parse_time, time_text
 from sim.workloads.traces.typed import Names, read_typed
@@ -43,6 +44,15 @@ EVENT_LAYOUTS = {DECODED_MQTT.name: DECODED_MQTT, **{name: log.layout for name, 
 # The values of optional fields, as numbers; rows that do not say have -1.
 _BOOLEANS = {"0": 0, "1": 1, "false": 0, "true": 1}
 FLAGS = {"qos": {"0": 0, "1": 1, "2": 2}, "retain": _BOOLEANS, "clean": _BOOLEANS}
+EVENT_TYPES = {
+    "micros": pa.int64(),
+    "action": pa.int8(),
+    **dict.fromkeys(("client", "topic", "publisher"), pa.string()),
+    "size": pa.int32(),
+    **dict.fromkeys(FLAGS, pa.int8()),
+    "expiry": pa.int64(),
+}
+"""What a usable row is typed as: time in µs since 1970, UTC, sizes in bytes, expiry in seconds."""
 EVENT_EXPECTED = {
     "action": f"an action ({', '.join(ACTIONS)}; --actions says what a file calls them)",
     "client": "a client, in every row that does not publish",
@@ -66,6 +76,12 @@ def event_fields(layout: Layout) -> tuple[str, ...]:
 def flags_of(layout: Layout) -> list[str]:
     """The optional fields with numbers that the layout has."""
     return [field for field in (*FLAGS, "expiry") if field in layout.columns]
+
+
+def event_types(layout: Layout) -> dict[str, pa.DataType]:
+    """The types of the columns that usable rows in a layout have."""
+    flags = flags_of(layout)
+    return {name: kind for name, kind in EVENT_TYPES.items() if name in flags or name not in (*FLAGS, "expiry")}
 
 
 def action_words(text: str | None = None) -> dict[str, int]:
@@ -130,8 +146,7 @@ def judge_events(
     if "retain" in layout.columns:
         needed |= (action == DELIVER) & (F.col("retain") == 1)
     kept = F.when(needed, F.col("raw"))
-    judged = judged.withColumns({"found": found(judged), "raw": kept})
-    return judged.drop("parsed", "group", *layout.time_fields, *(f"{field}_text" for field in event_fields(layout)))
+    return judged_as(judged.withColumns({"found": found(judged), "raw": kept}), event_types(layout))
 
 
 def _flag(rows: sql.DataFrame, field: str) -> sql.Column:
@@ -153,11 +168,8 @@ def load_events(shelf: Shelf, layout: Layout) -> tuple[EventLog, NDArray[np.int6
     value, then the others by code points.
     """
     clients, topics, flags = Names(), Names(), flags_of(layout)
-    columns: dict[str, Names | type[np.generic]] = {
-        "micros": np.int64, "action": np.int8, "size": np.int32, "client": clients, "topic": topics, "publisher": clients,
-        **{flag: np.int64 if flag == "expiry" else np.int8 for flag in flags}
-    }  # fmt: skip
-    loaded, row = read_typed(shelf, {name: (name, kind) for name, kind in columns.items()})
+    names = {"client": clients, "topic": topics, "publisher": clients}
+    loaded, row = read_typed(shelf, event_types(layout), names)
     ranks = {"client": clients.sort(), "topic": topics.sort()}
     ranks["publisher"] = ranks["client"]
     order = np.argsort(loaded["micros"], kind="stable")

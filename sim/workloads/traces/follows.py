@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from sim.base.arrays import Columns
@@ -13,7 +14,7 @@ from sim.base.randomness import Streams
 from sim.spark import F, sql
 from sim.workloads.models.follow_log import EVER, UNENDING, FollowLog, FollowPublications, Follows
 from sim.workloads.traces.follow_tables import FollowTable, Labels, Span
-from sim.workloads.traces.rows import found, named, read_rows, with_texts
+from sim.workloads.traces.rows import found, judged_as, named, read_rows, with_texts
 from sim.workloads.traces.shelves import Shelf
 from sim.workloads.traces.times import Window, outside, parse_time, time_text
 from sim.workloads.traces.typed import Names, read_typed
@@ -71,13 +72,16 @@ def judge_follows(rows: sql.DataFrame, table: FollowTable, window: Window, strea
     # publications are never quarantined later
     raw = F.when(F.col("reason").isNotNull(), F.col("raw")) if table.events else F.col("raw")
     judged = judged.withColumns({"found": found(judged), "raw": raw})
-    return judged.select("source", "block", "row", "raw", "reason", "column", "found", *loaded(table))
+    return judged_as(judged, follow_types(table))
 
 
-def loaded(table: FollowTable) -> tuple[str, ...]:
-    """The typed columns of a table's rows."""
-    topics = (f"topic_{n}" for n in range(len(table.topics)))
-    return ("user", *topics, *(("micros",) if table.events else ("kind", *table.bounds)))
+def follow_types(table: FollowTable) -> dict[str, pa.DataType]:
+    """What a table's usable row is typed as: times in µs since 1970, UTC."""
+    texts = ("user", *(f"topic_{n}" for n in range(len(table.topics))), *(() if table.events else ("kind",)))
+    return {
+        **dict.fromkeys(texts, pa.string()),
+        **dict.fromkeys(("micros",) if table.events else table.bounds, pa.int64()),
+    }
 
 
 def _moment(micros: sql.Column, row: sql.Column, span: Span, streams: Streams) -> sql.Column:
@@ -157,10 +161,5 @@ def load_follows(
 def _load(
     shelf: Shelf, table: FollowTable, users: Names, topics: Mapping[str, Names], kinds: Names
 ) -> tuple[Columns, NDArray[np.int64]]:
-    columns: dict[str, tuple[str, Names | type[np.generic]]] = {"user": ("user", users)}
-    columns |= {f"topic_{n}": (f"topic_{n}", topics[some.kind]) for n, some in enumerate(table.topics)}
-    if table.events:
-        columns["micros"] = ("micros", np.int64)
-    elif table.kind in table.layout.columns:
-        columns["kind"] = ("kind", kinds)
-    return read_typed(shelf, columns | {bound: (bound, np.int64) for bound in table.bounds})
+    names = {"user": users, "kind": kinds} | {f"topic_{n}": topics[some.kind] for n, some in enumerate(table.topics)}
+    return read_typed(shelf, follow_types(table), names)

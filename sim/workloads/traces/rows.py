@@ -48,6 +48,14 @@ def found(rows: sql.DataFrame) -> sql.Column:
     return F.coalesce(*(F.when(F.col("column") == name.removesuffix("_text"), F.col(name)) for name in texts))
 
 
+def judged_as(judged: sql.DataFrame, types: Mapping[str, pa.DataType]) -> sql.DataFrame:
+    """Rows that are judged, with the place and the text of each, columns of declared types, and what is wrong."""
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    typed = (F.col(name).cast(from_arrow_type(kind)).alias(name) for name, kind in types.items())
+    return judged.select("source", "block", "row", "raw", *typed, "reason", "column", "found")
+
+
 def read_rows(spark: sql.SparkSession, folder: Path, layout: Layout, used: Sequence[str]) -> sql.DataFrame:
     """The rows of the files in `folder` (see `link_sources`), a string per field.
 

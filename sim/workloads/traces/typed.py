@@ -43,22 +43,22 @@ class Names:
 
 
 def read_typed(
-    shelf: Shelf, columns: Mapping[str, tuple[str, Names | type[np.generic]]]
+    shelf: Shelf, types: Mapping[str, pa.DataType], names: Mapping[str, Names]
 ) -> tuple[Columns, NDArray[np.int64]]:
-    """For each of `columns`, by its name here, a column of the usable rows: names to number, or numbers of this type.
+    """The columns of the usable rows that are declared by `types`: texts as numbers of `names`, by column.
 
     And the `row_number` of each row. Rows are by source and line.
     """
     row = np.empty(shelf.rows, np.int64)
     loaded: Columns = {
-        name: np.empty(shelf.rows, np.int32 if isinstance(kind, Names) else kind) for name, (_, kind) in columns.items()
+        name: np.empty(shelf.rows, np.int32 if name in names else kind.to_pandas_dtype())
+        for name, kind in types.items()
     }
     at = 0
     for source, line, batch in shelf.usable():
         part = slice(at, at + len(batch))
         row[part] = row_number(source, line)
-        for name, (column, kind) in columns.items():
-            values = batch[column]
-            loaded[name][part] = kind.number(values) if isinstance(kind, Names) else values_of(values)
+        for name in types:
+            loaded[name][part] = names[name].number(batch[name]) if name in names else values_of(batch[name])
         at = part.stop
     return loaded, row
