@@ -168,7 +168,8 @@ class HealingSourceTrees(SourceTrees):
 
     def __init__(self, nodes: int, flooding: FloodParameters = NO_FLOOD, to_everybody: bool = False) -> None:
         super().__init__(nodes, flooding, to_everybody)
-        self.around, self.cuts = np.zeros(nodes, np.bool_), no_cuts(nodes)
+        self.around = self._absent = np.zeros(nodes, np.bool_)
+        self.cuts = no_cuts(nodes)
 
     @abstractmethod
     def route_around(self, nodes: NDArray[np.bool_], failed: int, back: int, apart: int) -> int:
@@ -189,7 +190,7 @@ class HealingSourceTrees(SourceTrees):
             return Repair(self.around, 0)
         failed, back = (int(np.count_nonzero(those)) for those in (down & ~self.around, self.around & ~down))
         apart = with_changed_links(self.cuts, cuts, down)
-        self.around, self.cuts = down.copy(), cuts
+        self.around, self._absent, self.cuts = down.copy(), absent.copy(), cuts
         for topic, joined in self._joined.items():
             joined[:] = ~down if topic == _ALL else joined & ~down
         self._snapshots.clear()
@@ -204,8 +205,9 @@ class HealingSourceTrees(SourceTrees):
         return before
 
     def grown(self, topic: int, root: int) -> TopicTree:
-        """The tree from the root; empty from one that is routed around, where publications don't set out."""
-        return EMPTY_TREE if self.around[root] else super().grown(topic, root)
+        """The tree from the root; from one that is routed around only while it is leaving, as publications don't set out elsewhere."""
+        leaving = self._absent[root] and not self.floods
+        return EMPTY_TREE if self.around[root] and not leaving else super().grown(topic, root)
 
     def control_hops(self, topic: int, node: int) -> int:
         """One message to each of the other nodes that are not routed around, unless no node knows who subscribes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from dataclasses import replace
@@ -9,7 +10,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles.faults import CRASH, RESTART
+from oracles.faults import CRASH, CUT, DRAIN, MEND, RESTART
 from oracles.guarantees import Network
 from test_against_oracle import Case, compare, random_delivery, reproducible
 from test_faults_against_oracle import cut_off, faulted, healed, outcome
@@ -110,3 +111,20 @@ def test_what_is_cut_off_by_all_links_waits_until_one_is_mended() -> None:
     truth, found = outcome(cut_off("graph", [(3.0, 0, 0, 1)], others=(0,), links=[(0, 1, 1.0)], delivery=KEEPS))
     assert truth.delivered == {(0, 0): 12.0}
     assert found["lost"] == 0
+
+
+def test_a_broker_that_leaves_stays_until_all_is_acknowledged() -> None:
+    """In a mesh, 1 leaves at 1 with a grace of 1: it is routed around at 2, and would be gone at 3.
+
+    But what its user has published at 0.5 is also for 0, the link to which is cut until 6: sent again at 4.5 and 8.5, it is there at
+    9.5, which 1 knows at 10.5. It looks at 3, 7 and 11.
+    """
+    case = cut_off("full-mesh", [(0.5, 0, 0, 1)], others=(0, 2), delivery=KEEPS)
+    rows = [(0.4, CUT, 0, 1, 0.0), (1.0, DRAIN, 0, -1, 0.0), (6.0, MEND, 0, 1, 0.0)]
+    truth, found = outcome(
+        replace(case, faults={**case.faults, "rows": rows, "drains": [((1,), None, 1.0, math.inf, True)]})
+    )
+    assert found["broker_departures"] == 1
+    assert truth.delivered == {(0, 2): 1.5, (0, 0): 9.5}
+    assert (found["lost"], found["in_flight"]) == (0, 0)
+    assert truth.seen["brokers that stay until all is acknowledged"] == 2

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from oracles import faults
-from oracles.faults import Faults, Healing
+from oracles.faults import DRAINING, Faults, Healing
 from oracles.network import AGAIN, ARRIVALS, PUBLICATIONS, Hop, Setting, World
 from oracles.overlays import TopicConnected, avoiding, up_to
 
@@ -95,6 +95,17 @@ class Network(faults.Network):
     def fail(self) -> None:
         super().fail()
         self.resume()
+
+    def shut(self) -> None:
+        """A broker that leaves stays as long as it keeps something, or a client something for it."""
+        assert self.drain is not None
+        broker, *_, leaves = [*self.drain[:1], any(self.drain[4:])]
+        for kept in self.kept if leaves and broker not in self.fell else ():
+            if kept.done is None and broker == (kept.broker if kept.sender is None else kept.sender):
+                self.seen["brokers that stay until all is acknowledged"] += 1
+                self.at(self.now + self.delivery.timeout, DRAINING, self.shut)
+                return
+        super().shut()
 
     def open(self) -> None:
         super().open()

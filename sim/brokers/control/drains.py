@@ -24,11 +24,13 @@ Row = tuple[float, str, int, float]
 class Maintenance(NamedTuple):
     """What drains need of others: `refuse`, `take_down` and `bring_up` a broker; `busy()`: whether nothing may change now.
 
-    `hand_over` lets the overlay route around one that is leaving, and returns how many topics have moved.
+    `hand_over` lets the overlay route around one that is leaving, and returns how many topics have moved; `stays` tells how long (s) it
+    stays up at least, 0 if nothing is kept at it.
     """
 
     refuse: Callable[[int], None]
     hand_over: Callable[[int], int]
+    stays: Callable[[int], float]
     take_down: Callable[[int], None]
     bring_up: Callable[[int], None]
     busy: Callable[[], bool]
@@ -41,7 +43,7 @@ class Drains:
     that the policy chooses or, if that accepts none, the nearest to it that does, by the times of `hops` between them (with the
     fewest users, then the lowest number, on ties). `grace` seconds after the last has left it goes down, and its drain is over
     when it is up again, or at once if it does not return. One that leaves takes nothing from outside meanwhile, is routed around
-    by then, and goes down after another `grace` seconds.
+    by then, and goes down after another `grace` seconds, once all that a guarantee makes it keep is acknowledged.
     """
 
     def __init__(
@@ -144,6 +146,9 @@ class Drains:
             self._waits = self._leave
             return
         broker, drain = self._now
+        if drain.leaves and (stays := self._maintenance.stays(broker)):
+            self._plan(stays, self._leave)
+            return
         self._note("left" if drain.leaves else "down", broker, self._moved)
         self._moved = 0
         self._maintenance.take_down(broker)

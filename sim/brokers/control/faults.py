@@ -52,7 +52,9 @@ class FaultControl:
         self._users, self._changes, self._protocol = users, changes, protocol
         again = fabric.clock, failing.reconnect, users, fabric.outages, fabric.links.hops, recorder
         self._reconnection = Reconnection(*again, failing.key, self._busy)
-        mends = Maintenance(self._reconnection.refuse, self._hand_over, self._shut, self._return, self._busy)
+        mends = Maintenance(
+            self._reconnection.refuse, self._hand_over, self._stays, self._shut, self._return, self._busy
+        )
         self._drains = Drains(fabric.clock, users, fabric.outages, fabric.links.hops, recorder, mends)
         self._joining = JoiningBrokers(fabric.clock, users, fabric.outages, recorder, self._busy)
         self._reasons = [0] * len(fabric.outages.down)  # for which each broker is down
@@ -166,6 +168,12 @@ class FaultControl:
         assert self.healing is not None
         self._recorder.count("broker_departures", self._fabric.clock.now)
         return self.healing.members_changed()
+
+    def _stays(self, broker: int) -> float:
+        """How long a broker that is leaving stays up at least: until it may have sent again what is kept at it."""
+        if self._outages.down[broker] or not self._engine.keeps(broker):
+            return 0.0
+        return self._fabric.delivery.timeout
 
     def _go_down(self, broker: int) -> None:
         """Take a broker down, for one more reason."""

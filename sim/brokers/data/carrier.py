@@ -51,6 +51,10 @@ class Carrier:
     def restart(self, broker: int) -> None:
         """A broker that has crashed is up again."""
 
+    def keeps(self, broker: int) -> bool:
+        """Nothing is kept."""
+        return False
+
     def outages_changed(self) -> None:
         """Update whether hops may take more than their latency."""
         outages = self._outages

@@ -65,6 +65,9 @@ class Engine(Protocol):
     def restart(self, broker: int) -> None:
         """The broker is up again, and sends what it still keeps for others."""
 
+    def keeps(self, broker: int) -> bool:
+        """Whether a guarantee makes the broker keep something for others, or a client something for it, now."""
+
     def outages_changed(self) -> None:
         """Notify that brokers are down, links are cut, or services are slow, other than before."""
 

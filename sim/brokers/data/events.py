@@ -64,6 +64,10 @@ class EventEngine:
         """Send again what the broker still keeps."""
         self._carrier.restart(broker)
 
+    def keeps(self, broker: int) -> bool:
+        """Whether the broker has what it keeps not acknowledged yet, or not acknowledged what clients keep."""
+        return self._carrier.keeps(broker)
+
     def outages_changed(self) -> None:
         """Hops may take more than their latency from now on, or no longer."""
         self._carrier.outages_changed()

@@ -127,6 +127,10 @@ class FoldedEngine:
     def restart(self, broker: int) -> None:
         """Never."""
 
+    def keeps(self, broker: int) -> bool:
+        """Never."""
+        return False
+
     def outages_changed(self) -> None:
         """Never."""
 

@@ -114,6 +114,10 @@ class KeepingCarrier(Carrier):
             if not kept.timer:
                 self._send_again(kept)
 
+    def keeps(self, broker: int) -> bool:
+        """Whether the broker keeps something, or a client something for it."""
+        return bool(self._kept.get(broker)) or any(kept.broker == broker for kept in self._kept.get(CLIENT, ()))
+
     # -- what a sender does
 
     def _keep(self, flight: Flight, position: int, sender: int, broker: int, below: bool) -> KeptCopy:

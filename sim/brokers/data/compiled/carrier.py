@@ -146,6 +146,10 @@ class CompiledCarrier:
     def restart(self, broker: int, now: float) -> None:
         """A broker that has crashed is up again."""
 
+    def keeps(self, broker: int) -> bool:
+        """Nothing is kept."""
+        return False
+
     def outages_changed(self) -> None:
         """Update which brokers are down, which links are cut, and which services are slow."""
         assert self._fabric.outages is not None

@@ -82,6 +82,11 @@ class CompiledEngine:
         self._carrier.restart(broker, self._clock.now)
         self._look_at_barriers()
 
+    def keeps(self, broker: int) -> bool:
+        """Whether the broker has what it keeps not acknowledged yet, or not acknowledged what clients keep."""
+        self._catch_up()
+        return self._carrier.keeps(broker)
+
     def outages_changed(self) -> None:
         """Let the loop know."""
         self._carrier.outages_changed()

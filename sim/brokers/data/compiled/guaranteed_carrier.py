@@ -140,6 +140,12 @@ class CompiledGuaranteedCarrier(CompiledCarrier):
         numbers: list[int] = found[np.argsort(kept["born"][found])].tolist()
         return numbers
 
+    def keeps(self, broker: int) -> bool:
+        """Whether the broker keeps something, or a client something for it."""
+        kept = self._arrays["kept"]
+        to_it = (kept["sender"] == st.NONE) & (kept["broker"] == broker)
+        return bool(((kept["over"] == 0) & (kept["done"] == KEEPING) & ((kept["sender"] == broker) | to_it)).any())
+
     def _update_slot(self) -> None:
         self._refresh(int(self._state["stopped_at"]), int(self._state["stopped_period"]))
 
