@@ -87,7 +87,10 @@ def topic_scatter(results: Results) -> list[Figure]:
     )
     most = table.nlargest(1, "copies").to_dict("records")[0]
     caption = "Users at the end, publications after the warm-up, in the first replication; both axes are logarithmic."
-    caption += " Colours are mean delays of traced publications." if known else ""
+    traced = "Colours are mean delays of traced publications."
+    caption += (
+        f" {traced if known else 'With a share of publications traced (`trace = 0.1`), colours are their mean delays.'}"
+    )
     described = f"{number(len(table))} topics by audience and rate; most copies: {most['topic']}, {number(most['users'])} users."
     return [
         Figure("topics", "topics", "audience and rate of topics", caption, described, {**spec_of(chart), "height": 320})

@@ -14,6 +14,8 @@ import pytest
 from pydantic import BaseModel
 from reader import DEMO, ROOT, Reader
 
+import sim
+from docs import gallery
 from docs.metrics import PAGE, renewed, table
 from sim import plugins
 from sim.metrics import METRICS
@@ -182,3 +184,27 @@ def test_versions_agree() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
     assert f"\n## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_gallery_shows_every_shipped_scenario_and_small_pictures() -> None:
+    text = gallery.PAGE.read_text(encoding="utf-8")
+    assert text == gallery.page()
+    entries = dict(part.split("\n", 1) for part in text.split("\n### ")[1:])
+    assert set(entries) == set(sim.list_scenarios())
+    for name in {*gallery.DRAWN, *gallery.REPRODUCED}:
+        (picture,) = re.findall(r"\]\((.*\.svg)\)", entries[name])
+        content = (ROOT / "docs" / picture).read_bytes()
+        assert content.startswith(b"<svg")
+        assert len(content) <= 100_000
+    for name, entry in entries.items():
+        assert f"brokersim scenarios copy {name}\n" in entry
+        assert "brokersim run" not in sim.list_scenarios()[name]  # the question alone
+
+
+@pytest.mark.long
+def test_a_picture_of_the_gallery_is_that_of_its_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = json.loads(gallery.TEXTS.read_text(encoding="utf-8"))
+    monkeypatch.setattr(gallery, "PICTURES", tmp_path)
+    chart = gallery.draw_picture("quickstart", tmp_path)
+    assert chart.description == said["quickstart"]
+    assert gallery.picture_of("quickstart").read_text().count("<path") > 10
