@@ -15,7 +15,7 @@ import numpy as np
 from sim.base.errors import InputError
 from sim.base.naming import Raw
 from sim.calibration.accounting import Cores, pinned, times_of_process
-from sim.calibration.fit import FITTED, CostFit, fit_costs
+from sim.calibration.fit import FITTED, SLOWDOWN, CostFit, fit_costs
 from sim.calibration.load import LoadGenerator
 from sim.calibration.mqtt import BrokerError, MqttConnection, broker_address
 from sim.calibration.options import MeasuringOptions
@@ -31,7 +31,7 @@ VERSION_WITHIN = 0.5
 """How long a broker may take to say its version, s."""
 BOTTLENECK = 0.9
 """The share of time with something to do from which on the client may limit the throughput."""
-BUNDLES = 1.5
+BUNDLES = 1.25
 """From this factor on between the times of a copy below and at saturation, the costs at saturation hold only there."""
 
 
@@ -66,19 +66,22 @@ class CalibratedBroker:
 
     @property
     def bundles(self) -> float | None:
-        """By which factor a copy takes longer below saturation, where it is more than `BUNDLES`: the broker sends several at once."""
-        apart = float(np.nanmedian([step.per_copy for step in self.steps if step.kind == "loaded"]))
-        factor = apart / max(self.fit.costs["send_client"].value, 1e-9)
-        return factor if factor > BUNDLES else None
+        """By which factor a copy takes longer below saturation than in some step at it, where that is more than `BUNDLES`.
+
+        Such a broker sends several copies at once if it is saturated.
+        """
+        apart = float(np.median([step.per_copy for step in self.steps if step.kind == "loaded"]))
+        least = min(step.busy / step.fan_out for step in self.steps if step.kind == "saturated" and step.fan_out > 1)
+        return apart / least if apart > BUNDLES * least > 0 else None
 
     def preset(self) -> Raw:
         """The content of the file for scenarios: costs in microseconds, and how they were measured."""
-        costs = {key: f"{1e6 * one.value:.6g}us" for key, one in self.fit.costs.items()}
+        costs = {key: _written(key, one.value, 6) for key, one in self.fit.costs.items()}
         costs["send"] = costs["send_client"]
         intervals = {
-            key: [f"{1e6 * bound:.4g}us" for bound in (one.low, one.high)] for key, one in self.fit.costs.items()
+            key: [_written(key, bound, 4) for bound in (one.low, one.high)] for key, one in self.fit.costs.items()
         }
-        left_out = set() if self.fit.costs["wake_up"].value else {"wake_up_half", "wake_up_least"}
+        left_out = set() if self.fit.costs["wake_up"].value else set(FITTED[4:])
         worst = {
             kind: float(f"{max(abs(one.relative) for one in self.fit.residuals if one.step.kind == kind):.3g}")
             for kind in ("idle", "saturated")
@@ -101,6 +104,11 @@ class CalibratedBroker:
         """Write the preset atomically."""
         with whole_file(path, InputError) as unfinished:
             unfinished.write_text(toml.document(self.preset()), encoding="utf-8")
+
+
+def _written(key: str, value: float, digits: int) -> str | float:
+    """A cost as it is in a preset."""
+    return float(f"{value:.{digits}g}") if key == SLOWDOWN else f"{1e6 * value:.{digits}g}us"
 
 
 def clean_share(steps: list[LoadStep]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,10 @@ from scipy import stats
 
 from sim.calibration.steps import LoadStep
 
-FITTED = ("time", "send_client", "per_byte", "wake_up", "wake_up_half", "wake_up_least")
+FITTED = ("time", "send_client", "per_byte", "wake_up", "wake_up_half", "wake_up_least", "wake_up_slowdown")
 """The costs that are fitted, by their keys in [brokers.service]."""
+SLOWDOWN = FITTED[-1]
+"""The one that is a share, not a time."""
 MEANINGS = {
     "time": "to receive a publication",
     "send_client": "per copy to a user",
@@ -20,6 +23,7 @@ MEANINGS = {
     "wake_up": "if the broker was idle for long",
     "wake_up_half": "idle time after which half of wake_up, above its least, is needed",
     "wake_up_least": "the part of wake_up that is needed however short the broker was idle",
+    "wake_up_slowdown": "the share by which the rest takes longer if the broker was idle for long",
 }
 _CONFIDENCE = 0.95
 _HALVES = np.logspace(-5, -1, 201)  # s; what is tried for wake_up_half
@@ -31,7 +35,7 @@ _RESAMPLED = 200
 
 @dataclass(frozen=True)
 class FittedCost:
-    """A cost (s) with its 95 % confidence interval."""
+    """A cost (s; a slowdown: a share) with its 95 % confidence interval."""
 
     value: float
     low: float
@@ -66,12 +70,13 @@ class CostFit:
 
     def woken(self, fan_out: int, size: int, idle: NDArray[np.float64]) -> NDArray[np.float64]:
         """The delays (s) at a broker that has had nothing to do for so long (s)."""
-        wake_up, half, least = (self.costs[key].value for key in ("wake_up", "wake_up_half", "wake_up_least"))
-        return self.busy(fan_out, size) + least + (wake_up - least) * _share(idle, half)
+        wake_up, half, least, slowdown = (self.costs[key].value for key in FITTED[3:])
+        busy = self.busy(fan_out, size)
+        return busy + least + (wake_up - least + slowdown * busy) * _share(idle, half)
 
 
 def _share(idle: NDArray[np.float64], half: float | NDArray[np.float64]) -> NDArray[np.float64]:
-    """The share of what is above the least wake-up that is needed after idle times (s)."""
+    """The share of a wake-up, but for its least part, that is needed after idle times (s)."""
     return np.asarray(idle / (idle + half))
 
 
@@ -101,42 +106,55 @@ def fit_costs(steps: Sequence[LoadStep]) -> CostFit:
 
 
 def _by_idle_time(step: LoadStep, busy: float) -> NDArray[np.float64]:
-    """Rows of median idle time, median delay, and by how much that is longer than at a busy broker, s."""
+    """Rows of median idle time, median delay, and the time of a busy broker, s."""
     place = np.digitize(step.idle, _IDLE)
     counts = np.bincount(place, minlength=2)
     alike = [place == one for one, count in enumerate(counts) if one and count >= max(min(_POINT, counts[1:].max()), 1)]
-    rows = [(np.median(step.idle[one]), np.median(step.delays[one])) for one in alike]
-    return np.array([(idle, delay, delay - busy) for idle, delay in rows]).reshape(-1, 3)
+    return np.array([(np.median(step.idle[one]), np.median(step.delays[one]), busy) for one in alike]).reshape(-1, 3)
 
 
 def _wake_up(points: NDArray[np.float64]) -> dict[str, FittedCost]:
-    """The wake-up, the idle time after which half of it is needed, and its least part, from medians by idle time."""
-    idle, delay, longer = points.T
-    wanted, least_row = longer / delay, 1 / delay
-    rows = (_share(idle, _HALVES[:, None]) / delay)[:, None]  # halves, 1, points
-
-    def best(times: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The best values (samples, 3) where points occur so often in samples (samples, points)."""
-        aa, ab, bb = (times * least_row**2).sum(1), (times * least_row * rows).sum(2), (times * rows**2).sum(2)
-        ay, by = (times * least_row * wanted).sum(1), (times * rows * wanted).sum(2)
-        inner = np.maximum(aa * bb - ab * ab, 1e-12 * aa * bb)
-        least, more = (ay * bb - by * ab) / inner, (by * aa - ay * ab) / inner
-        least, more = (
-            np.where(more < 0, np.maximum(ay / aa, 0), np.maximum(least, 0)),
-            np.where(least < 0, np.maximum(by / bb, 0), np.maximum(more, 0)),
+    """The costs of a wake-up from rows as of `_by_idle_time`."""
+    idle, delay, busy = points.T
+    drawn = np.random.default_rng(1).multinomial(len(points), np.full(len(points), 1 / len(points)), _RESAMPLED)
+    times = np.concatenate([np.ones((1, len(points)), np.int64), drawn])
+    values, least = np.zeros((len(times), 4)), np.full(len(times), np.inf)
+    for half in _HALVES:
+        share = _share(idle, half)
+        found, errors = _not_negative(
+            np.stack([np.ones_like(idle), share, busy * share], 1) / delay[:, None], 1 - busy / delay, times
         )
-        squares = aa * least**2 + 2 * ab * least * more + bb * more**2 - 2 * (ay * least + by * more)
-        chosen = squares.argmin(axis=0), np.arange(len(times))
-        return np.stack([(least + more)[chosen], _HALVES[chosen[0]], least[chosen]], axis=1)
-
-    values = best(np.ones((1, len(points)), np.int64))[0].tolist()
-    drawn = best(np.random.default_rng(1).multinomial(len(points), np.full(len(points), 1 / len(points)), _RESAMPLED))
+        better = errors < least
+        always, more, slowdown = found[better].T
+        values[better] = np.stack([always + more, np.full(len(always), half), always, slowdown], 1)
+        least[better] = errors[better]
     outside = (1 - _CONFIDENCE) / 2
-    low, high = np.quantile(drawn, (outside, 1 - outside), axis=0).tolist()
+    low, high = np.quantile(values[1:], (outside, 1 - outside), axis=0).tolist()
     return {
         key: FittedCost(value, min(one, value), max(other, value))
-        for key, value, one, other in zip(FITTED[3:], values, low, high, strict=True)
+        for key, value, one, other in zip(FITTED[3:], values[0].tolist(), low, high, strict=True)
     }
+
+
+def _not_negative(
+    rows: NDArray[np.float64], wanted: NDArray[np.float64], times: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The coefficients (samples, columns) with the least squares, none negative, where rows occur so often in samples (samples, rows).
+
+    And the squares, less those without any. All sets of coefficients that are not 0 are tried: there are few.
+    """
+    grams, products = np.einsum("sp,pi,pj->sij", times, rows, rows, optimize=True), times @ (rows * wanted[:, None])
+    found, least = np.zeros(products.shape), np.zeros(len(times))
+    for used in product((False, True), repeat=rows.shape[1]):
+        chosen = np.flatnonzero(used)
+        gram = grams[:, chosen][:, :, chosen] * (1 + 1e-12 * np.eye(len(chosen)))  # idle times may all be alike
+        values = np.linalg.solve(gram, products[:, chosen, None])[:, :, 0]
+        squares = -(values * products[:, chosen]).sum(1)
+        better = (values >= 0).all(1) & (squares < least)
+        found[better] = 0.0
+        found[np.ix_(better, chosen)] = values[better]
+        least[better] = squares[better]
+    return found, least
 
 
 def _relative_least_squares(

@@ -14,7 +14,7 @@ from analysis.formatting import number, quantity
 from analysis.page import render, section
 from sim.base.naming import Raw
 from sim.calibration.calibrate import CalibratedBroker
-from sim.calibration.fit import MEANINGS, Residual
+from sim.calibration.fit import MEANINGS, SLOWDOWN, Residual
 from sim.calibration.samples import LONGEST_WAIT
 from sim.calibration.steps import FAN_OUTS, LOADED_STEPS, SIZES, LoadStep
 from sim.calibration.validate import ValidatedScenario
@@ -59,8 +59,8 @@ def calibration_sentences(found: CalibratedBroker) -> list[str]:
         []
         if found.bundles is None
         else [
-            f"Below saturation a copy takes {found.bundles:.1f} times as long as at saturation, where the broker sends several at "
-            "once, so that simulated delays are too short below it: Nagle's algorithm does this (with Mosquitto: set_tcp_nodelay true)."
+            f"Below saturation a copy takes up to {found.bundles:.1f} times as long as at it, where the broker sends several at once, "
+            "so that these costs do not hold below it: Nagle's algorithm does this (with Mosquitto: set_tcp_nodelay true)."
         ]
     )
     return [
@@ -88,9 +88,14 @@ def _cores(found: CalibratedBroker) -> str:
     )
 
 
+def cost(key: str, value: float) -> str:
+    """A cost with its unit."""
+    return f"{value:.0%}" if key == SLOWDOWN else quantity(value, "s")
+
+
 def _costs_table(found: CalibratedBroker) -> Raw:
     rows = [
-        (key, MEANINGS[key], *(quantity(value, "s") for value in (one.value, one.low, one.high)))
+        (key, MEANINGS[key], *(cost(key, value) for value in (one.value, one.low, one.high)))
         for key, one in found.fit.costs.items()
     ]
     return {

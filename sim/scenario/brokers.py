@@ -38,11 +38,18 @@ def parse_service_times(text: str) -> _Measured:
     return seconds, counts
 
 
-_OVERRULED_BY = {"wake_up_half": {"wake_up"}, "wake_up_least": {"wake_up", "wake_up_half"}}
+_SLOWDOWN = "wake_up_slowdown"
+_OVERRULED_BY = {"wake_up_half": {"wake_up"}, "wake_up_least": {"wake_up", "wake_up_half"}, _SLOWDOWN: {"wake_up"}}
 """Which keys of a preset do not count where others are given, as they are about these."""
 _PRESET_COSTS = (*COSTS, *_OVERRULED_BY)
 PRESET_ENDING = ".toml"
 """The ending of files of costs; other presets are names."""
+
+
+def _number(value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    raise ValueError(f"expected a number, found {show(value)}")
 
 
 def parse_preset(text: str) -> dict[str, float]:
@@ -58,9 +65,11 @@ def parse_preset(text: str) -> dict[str, float]:
         if key not in _PRESET_COSTS:
             raise ValueError(f"costs: {unknown('cost', key, _PRESET_COSTS)}")
         try:
-            found[key] = parse_duration(value)
+            found[key] = _number(value) if key == _SLOWDOWN else parse_duration(value)
         except ValueError as error:
             raise ValueError(f"costs.{key}: {error}") from None
+        if key == _SLOWDOWN and not 0 <= found[key] <= 100:
+            raise ValueError(f"costs.{key}: expected 0 to 100, found {show(value)}")
         if not 0 <= found[key] <= 3600:
             raise ValueError(f"costs.{key}: expected 0 to 1 h, found {show(value)}")
     return found
@@ -131,6 +140,8 @@ class Service(FixedTable):
     """The idle time after which half of wake_up is needed, t / (t + wake_up_half) of it after t; all of it after any by default."""
     wake_up_least: Duration = Field(default=0.0, exclude_if=lambda time: not time)
     """The part of wake_up that is needed however short the idle time was: wake_up_half is then about the rest."""
+    wake_up_slowdown: float = Field(default=0.0, ge=0, le=100, exclude_if=lambda share: not share)
+    """The share by which a service takes longer where the broker was idle, as caches are cold; half of it after wake_up_half."""
     variation: float = Field(default=1.0, gt=0, le=100)
     """The coefficient of variation of service times; only for kinds gamma and lognormal."""
     file: Annotated[File[_Measured], InputFile(parse_service_times)] | None = None
@@ -161,6 +172,8 @@ class Service(FixedTable):
             raise ValueError(f"kind '{self.kind}' needs a time above 0")
         if self.wake_up_half and not self.wake_up:
             raise ValueError("wake_up_half without a wake_up, so that it has no effect (allowed with: wake_up)")
+        if self.wake_up_slowdown and not self.wake_up:
+            raise ValueError("wake_up_slowdown without a wake_up (allowed with: wake_up)")
         if self.wake_up_least and not self.wake_up_half:
             raise ValueError(
                 "wake_up_least without a wake_up_half, so that it has no effect (allowed with: wake_up_half)"

@@ -200,6 +200,7 @@ def _loaded(rng: random.Random, kind: str, case: Case) -> Case:
         "wake_up": (wake_up := rng.choice((0.0, 0.0, GRAIN / 8, 0.01))),
         "wake_up_half": GRAIN if wake_up == 0.01 else 0.0,
         "wake_up_least": 0.003 if wake_up == 0.01 else 0.0,
+        "wake_up_slowdown": 0.3 if wake_up else 0.0,
         "variation": rng.choice((0.5, 2.0)),
         "servers": rng.choice((1, 1, 2, 3)),
         "order": rng.choice(("control-first", "fifo")),

@@ -370,6 +370,7 @@ def loaded(draw: st.DrawFn, **fixed: Any) -> Case:
         "wake_up": (wake_up := draw(st.sampled_from((0.0, GRAIN, GRAIN / 3)))),
         "wake_up_half": GRAIN if wake_up == GRAIN / 3 else 0.0,
         "wake_up_least": GRAIN / 8 if wake_up == GRAIN / 3 else 0.0,
+        "wake_up_slowdown": 0.5 if wake_up == GRAIN else 0.0,
         "variation": draw(st.sampled_from((0.5, 2.0))),
         "servers": draw(st.sampled_from((1, 1, 2, 3))),
         "queue_bytes": draw(st.sampled_from((None, 0, 5, 12))),

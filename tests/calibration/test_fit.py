@@ -20,6 +20,7 @@ COSTS = {
     "wake_up": 85e-6,
     "wake_up_half": 1e-3,
     "wake_up_least": 12e-6,
+    "wake_up_slowdown": 0.5,
 }
 IDLE = np.logspace(-4.4, -1.4, 13)
 """Idle times (s), one for each point of the fit."""
@@ -36,8 +37,8 @@ def step(kind: StepKind, fan_out: int, size: int, noise: float, random: np.rando
 
 def woken(busy: float, idle: NDArray[np.float64]) -> NDArray[np.float64]:
     """Delays after idle times."""
-    least = COSTS["wake_up_least"]
-    return busy + least + (COSTS["wake_up"] - least) * idle / (idle + COSTS["wake_up_half"])
+    least, more = COSTS["wake_up_least"], COSTS["wake_up_slowdown"] * busy
+    return busy + least + (COSTS["wake_up"] - least + more) * idle / (idle + COSTS["wake_up_half"])
 
 
 def steps(noise: float, seed: int = 1) -> list[LoadStep]:
@@ -62,6 +63,7 @@ def test_exact_measurements_give_the_costs_and_no_residuals() -> None:
 def test_a_wake_up_that_has_but_one_part(monkeypatch: pytest.MonkeyPatch, least: float, wake_up: float) -> None:
     monkeypatch.setitem(COSTS, "wake_up_least", least)
     monkeypatch.setitem(COSTS, "wake_up", wake_up)
+    monkeypatch.setitem(COSTS, "wake_up_slowdown", 0.0)
     fit = fit_costs(steps(0.0))
     assert fit.costs["wake_up_least"].value == pytest.approx(least, abs=1e-9)
     assert fit.costs["wake_up"].value == pytest.approx(wake_up, abs=1e-9)

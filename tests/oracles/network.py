@@ -118,8 +118,9 @@ class Setting:
     of each broker.
 
     `service(what, broker, stage, copies, users, size)` gives seconds, by how many copies the broker sends to brokers and to its users,
-    and by bytes; one of its `servers` that is idle takes `wake_up` longer; of what is above `wake_up_least`, it is t / (t +
-    `wake_up_half`) if the broker has neither begun nor ended a service for t. `queue` publications may wait, of `queue_bytes` together;
+    and by bytes; one of its `servers` that is idle takes `wake_up` longer, and `wake_up_slowdown` times the service; of
+    that, and of what is above `wake_up_least`, it is t / (t + `wake_up_half`) if the broker has neither begun nor ended a service for
+    t. `queue` publications may wait, of `queue_bytes` together;
     where they would be more, the oldest are dropped if `drops_oldest`, else what comes. Control messages go first unless `fifo`.
     """
 
@@ -137,6 +138,7 @@ class Setting:
     wake_up: float = 0.0
     wake_up_half: float = 0.0
     wake_up_least: float = 0.0
+    wake_up_slowdown: float = 0.0
     servers: int = 1
     queue: int | None = None
     queue_bytes: int | None = None
@@ -766,7 +768,9 @@ class Network:
         if woke:
             idle, half = self.now - at.changed, self.setting.wake_up_half
             always = self.setting.wake_up_least / self.setting.wake_up if half else 1.0
-            seconds += self.setting.wake_up * (always + (1 - always) * (idle / (idle + half)) if half else 1.0)
+            share = idle / (idle + half) if half else 1.0
+            woken = self.setting.wake_up * (always + (1 - always) * share if half else 1.0)
+            seconds += woken + seconds * self.setting.wake_up_slowdown * share
         job = Job(what, seconds, work[2], handled, dropped, self.now, woke, list(at.serving))
         at.jobs.append(job)
         if woke:

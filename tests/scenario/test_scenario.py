@@ -470,15 +470,15 @@ def test_a_preset_may_be_a_file_of_costs(tmp_path: Path) -> None:
     assert (base.brokers.service.time, base.brokers.service.wake_up) == (1e-6, 5e-5)
     assert base.identity()["brokers"]["service"]["preset"]["name"] == "mine.toml"
     (tmp_path / "mine.toml").write_text(
-        '[costs]\ntime = "3us"\nwake_up = 5e-5\nwake_up_half = "1ms"\nwake_up_least = "9us"\n'
+        '[costs]\ntime = "3us"\nwake_up = 5e-5\nwake_up_half = "1ms"\nwake_up_least = "9us"\nwake_up_slowdown = 0.5\n'
     )
     service = load_scenario(tmp_path / "s.toml").base.brokers.service
-    assert (service.wake_up_half, service.wake_up_least) == (1e-3, 9e-6)
+    assert (service.wake_up_half, service.wake_up_least, service.wake_up_slowdown) == (1e-3, 9e-6, 0.5)
     (tmp_path / "s.toml").write_text(text + "wake_up_half = 0\n")  # all of it, after any idle time
     assert load_scenario(tmp_path / "s.toml").base.brokers.service.wake_up_least == 0.0
     (tmp_path / "s.toml").write_text(text + "wake_up = 0\n")  # then there is nothing to take half of
     service = load_scenario(tmp_path / "s.toml").base.brokers.service
-    assert (service.wake_up_half, service.wake_up_least) == (0.0, 0.0)
+    assert (service.wake_up_half, service.wake_up_least, service.wake_up_slowdown) == (0.0, 0.0, 0.0)
     (tmp_path / "s.toml").write_text(text.replace("mine", "thine"))
     with pytest.raises(
         ScenarioError, match=r"s.toml:4: brokers.service.preset: no such file, did you mean '.*mine.toml'"
@@ -489,6 +489,8 @@ def test_a_preset_may_be_a_file_of_costs(tmp_path: Path) -> None:
         ("[costs]\ntim = 1", "costs: unknown cost 'tim', did you mean 'time'"),
         ("[costs]\ntime = -1", "costs.time: expected 0 to 1 h, found -1"),
         ('[costs]\ntime = "soon"', "costs.time: expected a duration"),
+        ("[costs]\nwake_up_slowdown = '1us'", "costs.wake_up_slowdown: expected a number, found '1us'"),
+        ("[costs]\nwake_up_slowdown = -1", "costs.wake_up_slowdown: expected 0 to 100, found -1"),
         ("[costs", "not valid TOML"),
     ):
         (tmp_path / "thine.toml").write_text(costs)
@@ -504,6 +506,10 @@ def test_a_preset_may_be_a_file_of_costs(tmp_path: Path) -> None:
         (
             {"service": {"kind": "gamma", "time": 1, "wake_up_half": 1}},
             "brokers.service: wake_up_half without a wake_up, so that it has no effect (allowed with: wake_up)",
+        ),
+        (
+            {"service": {"kind": "gamma", "time": 1, "wake_up_slowdown": 1}},
+            "brokers.service: wake_up_slowdown without a wake_up (allowed with: wake_up)",
         ),
         (
             {"service": {"kind": "gamma", "time": 1, "wake_up": 1, "wake_up_least": 1}},

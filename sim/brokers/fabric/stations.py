@@ -26,7 +26,8 @@ class StationSetting:
     The costs (s) are `time`, `matching` per counter increment, `send` for each copy to a broker, `send_client` for each to a user and
     `per_byte`. `service` is how the factor is drawn, `variation` its coefficient of variation (gamma, lognormal), `histogram` the
     values that it is proportional to and how often each was measured. `wake_up` (s) is added if a message finds a server idle:
-    half of what is above `wake_up_least` (s) after an idle time of `wake_up_half` (s), less before and more later.
+    half of what is above `wake_up_least` (s) after an idle time of `wake_up_half` (s), less before and more later. Likewise a service
+    takes longer there, by the share `wake_up_slowdown` after any time.
 
     `servers` is how many messages a broker serves at once, `queue` how many publications may wait and `queue_bytes` how many bytes of
     them, None for no limit; `overflow` which of them are dropped if there is no room.
@@ -39,6 +40,7 @@ class StationSetting:
     wake_up: float = 0.0
     wake_up_half: float = 0.0
     wake_up_least: float = 0.0
+    wake_up_slowdown: float = 0.0
     send: float = 0.0
     send_client: float = 0.0
     per_byte: float = 0.0
@@ -84,7 +86,7 @@ class Server:
     def __init__(self, clock: Clock, setting: StationSetting, warm_up: float, wake_up: float = 0.0) -> None:
         self._clock, self._warm_up = clock, warm_up
         self._wake_up, self._wake_up_half = wake_up, setting.wake_up_half
-        self._always_woken = setting.always_woken
+        self._always_woken, self._slowdown = setting.always_woken, setting.wake_up_slowdown
         self._servers = setting.servers
         self._bounded = setting.queue is not None or setting.queue_bytes is not None
         self._bound = math.inf if setting.queue is None else setting.queue
@@ -129,7 +131,7 @@ class Server:
         if len(self._serving) < self._servers:
             idle = message.arrived - self._since
             self._catch_up(message.arrived)
-            message.service = service = service + self._waking_up(idle)
+            message.service = service = service + self._waking_up(idle, service)
             message.control = control
             self._arrive(message.arrived, service)
             self._serve(message)
@@ -143,10 +145,11 @@ class Server:
         self._most_waiting = max(self._most_waiting, len(self._control) + len(self._queue))
         return True
 
-    def _waking_up(self, idle: float) -> float:
-        """The additional service time (s) of a message where a service last began or ended this long ago (s)."""
+    def _waking_up(self, idle: float, service: float) -> float:
+        """What a service (s) takes in addition where one last began or ended this long ago (s)."""
         half, always = self._wake_up_half, self._always_woken
-        return self._wake_up * (always + (1.0 - always) * (idle / (idle + half))) if half else self._wake_up
+        share = idle / (idle + half) if half else 1.0
+        return self._wake_up * (always + (1.0 - always) * share) + service * self._slowdown * share
 
     def _arrive(self, now: float, service: float) -> None:
         """Account for arriving work (s)."""

@@ -92,7 +92,7 @@ class Memory:
         state["wake_up_half"], state["always_woken"] = stations.wake_up_half, stations.always_woken
         state["servers_each"], state["fifo"] = stations.servers, stations.order == "fifo"
         state["shape"], state["sigma"], state["variance"] = spread_of(stations.variation)
-        state["service_key"] = fabric.service.key
+        state["service_key"], state["slowdown"] = fabric.service.key, stations.wake_up_slowdown
         state["warm_up"], state["horizon"] = recorder.warm_up, recorder.horizon
         state["bound"] = -1 if stations.queue is None else stations.queue
         state["bytes_bound"] = -1 if stations.queue_bytes is None else stations.queue_bytes

@@ -182,7 +182,8 @@ def accept(state: Item, broker: int, number: int, service: float) -> bool:
         catch_up(state, broker, now)
         if state.wakes_up:
             wake_up, half, always = real_at(state.wake_up, broker).value, state.wake_up_half, state.always_woken
-            service += wake_up * (always + (1.0 - always) * (idle / (idle + half))) if half > 0.0 else wake_up
+            share = idle / (idle + half) if half > 0.0 else 1.0
+            service += wake_up * (always + (1.0 - always) * share) + service * state.slowdown * share
         _arrive(state, server, service)
         _serve(state, broker, number, service)
         return True

@@ -173,6 +173,7 @@ _REALS = (
         "variance",
         "wake_up_half",
         "always_woken",
+        "slowdown",
     ),
     "bandwidth",  # bytes per second; 0: any
     "interface",  # likewise
