@@ -210,7 +210,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         delivery=DeliverySetting(**dict(scenario.network.delivery)),
         healing=_healing(scenario, overlay, faults),
         sharing=scenario.network.sharing_policy(workload, brokers, streams.key("sharing")),
-        notes=times.notes,
+        notes=(*times.notes, *scenario.network.unused(workload)),
     )
     return Network(setting, workload, streams)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -34,3 +35,12 @@ class DeliveryTable(FixedTable):
             timeout, longest = format_duration(self.timeout), format_duration(self.longest)
             raise ValueError(f"timeout: expected at most the longest wait ({longest}), found {timeout}")
         return self
+
+
+def without_guarantee(tables: Sequence[DeliveryTable]) -> list[str]:
+    """The keys about sending again that some tables set, if none has a guarantee under which anything is."""
+    if any(table.guarantee != "best-effort" for table in tables):
+        return []
+    keys = DeliveryTable.model_fields.keys() - {"guarantee", "store"}
+    default = DeliveryTable()
+    return sorted(key for key in keys if any(getattr(table, key) != getattr(default, key) for table in tables))

@@ -223,6 +223,12 @@ class NetworkTable(FixedTable):
         policy: SharingPolicy = plugins.make(SharingPromises, table.kind, table.parameters, setting)
         return policy
 
+    def unused(self, workload: Workload) -> list[str]:
+        """Sentences about what the workload does not need."""
+        if self.sharing is None or len(workload.shares):
+            return []
+        return ["network.sharing has no effect, as no subscription of the workload is shared."]
+
 
 class Scenario(FixedTable):
     """One variant of a scenario, resolved: every default filled in, durations in seconds."""

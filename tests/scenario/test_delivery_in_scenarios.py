@@ -58,6 +58,7 @@ def test_all_of_it_reaches_the_brokers(tmp_path: Path) -> None:
         ("attempts = 0", "attempts"),
         ('store = "disk"', "persistent"),
         ('timout = "1s"', "timeout"),
+        ('expire_after = "1s"', "expire_after: has no effect on best-effort delivery (allowed with: guarantee)"),
     ],
 )
 def test_impossible_guarantees_are_refused_in_a_sentence(tmp_path: Path, line: str, told: str) -> None:
@@ -67,3 +68,25 @@ def test_impossible_guarantees_are_refused_in_a_sentence(tmp_path: Path, line: s
         load_scenario(path)
     assert told in str(error.value)
     assert len(str(error.value).splitlines()) <= 2
+
+
+def test_keys_of_guarantees_serve_the_variants_that_have_one(tmp_path: Path) -> None:
+    variants = '''
+[network.delivery]
+attempts = 2
+[[variant]]
+name = "kept"
+network.delivery.guarantee = "at-least-once"
+[[variant]]
+name = "not"
+'''
+    path = tmp_path / "scenario.toml"
+    path.write_text(BASE + variants)
+    assert load_scenario(path).variants["not"].network.delivery.attempts == 2
+
+
+def test_a_strategy_of_sharing_without_shared_subscriptions_is_noted() -> None:
+    network = {"brokers": 2, "sharing": {"kind": "sticky"}}
+    scenario = load_scenario({"workload": {"kind": "poisson", "users": 4, "topics": 9}, "network": network}).base
+    made = build(scenario, prepare_workload(scenario, 0, None), 0)
+    assert made.notes == ("network.sharing has no effect, as no subscription of the workload is shared.",)
