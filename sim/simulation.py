@@ -27,7 +27,7 @@ from sim.brokers.fabric.delivery import DeliverySetting
 from sim.brokers.fabric.stations import StationSetting
 from sim.brokers.fabric.transmission import LinkSetting
 from sim.brokers.network import Network, NetworkSetting
-from sim.brokers.users.legs import ClientSetting, SessionSetting, Speed
+from sim.brokers.users.legs import ClientSetting, QualitySetting, SessionSetting, Speed
 from sim.brokers.users.reconnect import ReconnectSetting
 from sim.files.inputs import File
 from sim.files.parquet import strings
@@ -48,6 +48,7 @@ from sim.policies.views import SelectionPolicy, SelectionSetting
 from sim.scenario.brokers import Brokers
 from sim.scenario.links import LinksTable
 from sim.scenario.model import NetworkTable, Scenario, Unlimited
+from sim.scenario.qos import QosTable, with_qos
 from sim.scenario.sessions import SessionsTable, with_sessions
 from sim.workloads.faults.fault import Fault, FaultModel, FaultSetting, Slowdown
 from sim.workloads.faults.promises import FaultPromises
@@ -140,9 +141,9 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
 
     Raises ScenarioError where scenario and workload do not fit, WorkloadError where the workload has no topics.
     """
-    horizon = _check(scenario, workload)
-    streams = Streams(scenario.seed, replication)
+    horizon, streams = _check(scenario, workload), Streams(scenario.seed, replication)
     workload = with_sessions(scenario.network.sessions, workload, streams, horizon)
+    workload, publishing = with_qos(scenario.network.qos, workload, streams, horizon)
     sites, cell = broker_sites(scenario, workload)
     brokers = len(sites)
     capacity = frozen(np.ones(brokers)) if sites.capacity is None else sites.capacity
@@ -196,6 +197,8 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         links=_links(scenario.network.links, workload),
         clients=_clients(scenario.network, workload),
         sessions=_sessions(scenario.network),
+        quality=_quality(scenario.network.qos),
+        publishing=publishing,
         trace=float(scenario.trace),
         subscribers=scenario.subscribers,
         plane=scenario.network.data_plane,
@@ -285,6 +288,13 @@ def _sessions(network: NetworkTable) -> SessionSetting:
     table, stored = network.sessions, network.delivery.store == "persistent"
     survive = stored and table.persistent and table != SessionsTable()
     return SessionSetting(**{name: getattr(table, name) for name in limits}, survive=survive)
+
+
+def _quality(table: QosTable | None) -> QualitySetting | None:
+    """How messages go to users by quality of service."""
+    if table is None:
+        return None
+    return QualitySetting(table.subscriptions, table.loss, math.inf if table.timeout is None else table.timeout)
 
 
 def _bytes_per_second(key: str, rate: float | None, workload: Workload) -> float | None:

@@ -41,7 +41,7 @@ from sim.brokers.statistics.records import Channel
 from sim.brokers.statistics.satisfaction import Satisfaction
 from sim.brokers.statistics.traffic import BYTES_IN, BYTES_OUT, cross_region_bytes, link_table, traffic_columns
 from sim.brokers.users.changes import Changes
-from sim.brokers.users.legs import AT_ONCE, SESSIONS, ClientSetting, Legs, SessionSetting
+from sim.brokers.users.legs import AT_ONCE, SESSIONS, ClientSetting, Legs, QualitySetting, SessionSetting
 from sim.brokers.users.reconnect import RECONNECT, ReconnectSetting
 from sim.brokers.users.retained import retained_messages
 from sim.brokers.users.sharing import SharedSubscriptions
@@ -54,6 +54,7 @@ from sim.policies.sharing.view import SharingPolicy
 from sim.policies.views import SelectionPolicy
 from sim.workloads.faults.schedule import LOSS, SLOW_DOWN, FaultSchedule
 from sim.workloads.format.workload import Workload
+from sim.workloads.models.publishing import PublishingCounts, publishing_metrics
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +83,8 @@ class NetworkSetting:
     links: LinkSetting = UNLIMITED
     clients: ClientSetting = AT_ONCE
     sessions: SessionSetting = SESSIONS
+    quality: QualitySetting | None = None
+    publishing: PublishingCounts | None = None
     trace: float = 0.0
     subscribers: bool = False
     plane: Plane = "auto"
@@ -95,6 +98,11 @@ class NetworkSetting:
     healing: HealingSetting | None = None
     sharing: SharingPolicy | None = None
     notes: tuple[str, ...] = ()
+
+    def passes_on(self, workload: Workload) -> bool:
+        """Whether what brokers have served gets to users later, or not all of it."""
+        later = self.clients.matters or len(workload.absences) > 0 or workload.publications.retain.any()
+        return self.quality is not None or bool(later)
 
     @property
     def measured_seconds(self) -> float:
@@ -126,9 +134,9 @@ class Network:
         self.clock, self._hops = Clock(), PairTimes.of(setting.hop_delay)
         self.recorder = self._recorder(streams.key("best-effort channel"), streams.key("trace"))
         self._retained = retained_messages(self.clock, workload, self.recorder, lambda: self.users)
-        keys = streams.key("client jitter"), streams.key("slow clients")
-        passed = setting.clients, setting.sessions, self.recorder, workload, self._retained, keys
-        self._legs = None if self.recorder.deliveries is None else Legs(*passed)
+        passed = setting.clients, setting.sessions, self.recorder, workload, self._retained, setting.quality
+        keys = tuple(map(streams.key, ("client jitter", "slow clients", "client loss", "qos of subscriptions")))
+        self._legs = None if self.recorder.deliveries is None else Legs(*passed, keys)
         self.node_of = setting.node_of.copy()
         self.capacity = np.ones(brokers) if setting.capacity is None else setting.capacity
         self.broker_of = np.empty(brokers, np.int32)
@@ -219,7 +227,7 @@ class Network:
     def _recorder(self, key: int, trace_key: int) -> Recorder:
         """Create the recorder; the keys are for the best-effort channel's draws, and for the choice of traced publications."""
         setting, workload, offloading = self.setting, self.workload, self.setting.offloading
-        passes_on = setting.clients.matters or bool(len(workload.absences) or workload.publications.retain.any())
+        passes_on = setting.passes_on(workload)
         by_user = setting.subscribers or passes_on or len(workload.shares) > 0
         copies, satisfaction, channel = 1, None, None
         if workload.content is not None:
@@ -289,6 +297,8 @@ class Network:
         self.stations = self.engine.close()
         if self._legs is not None:
             self._legs.close()
+        if (sent := self.setting.publishing) is not None:
+            self.recorder.count_at(sent.time, sent.columns)
         self.recorder.close()
         if self.offloading is not None:
             self.offloading.close()
@@ -307,7 +317,8 @@ class Network:
             **capacity_metrics(self.offloading),
             "cross_region_bytes": cross_region_bytes(self.recorder.links, setting.regions),
             **self.stations.metrics(setting.measured_seconds),
-            "saturated_links": self._saturated_links(),
+            "saturated_links": 0 if self._fabric.transmission is None else self._fabric.transmission.saturated(),
+            **publishing_metrics(setting.publishing),
             **link_metrics(len(self.node_of), setting.overlay),
         }
         return declared_metrics(found)
@@ -341,10 +352,6 @@ class Network:
             "trace": recorder.trace,
         }
         return tables | {name: dict(each.table()) for name, each in kept.items() if each is not None}
-
-    def _saturated_links(self) -> int:
-        """How many links, and interfaces in one direction, cannot carry what is sent over them."""
-        return 0 if self._fabric.transmission is None else self._fabric.transmission.saturated()
 
     def _links(self) -> Columns:
         """One row per link that carried publications after the warm-up, with further columns if links have limits."""

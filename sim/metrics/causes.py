@@ -22,6 +22,7 @@ CAUSES = {
     "hop_limit": Cause("copies had taken as many hops as they may"),
     "offloaded": Cause("the topic was offloaded and the best-effort channel failed"),
     "slow_client": Cause("the broker's buffer for the user was full", of_users=True),
+    "leg": Cause("the way to the user lost a message of quality of service 0", of_users=True),
     "disconnected": Cause("the user was disconnected, and no session kept them", of_users=True),
     "session_expired": Cause("the session was over before the user returned", of_users=True),
     "offline_queue_full": Cause("the session of a user who was away was full", of_users=True),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from sim.base.errors import MetricError
+from sim.metrics.by_quality import BY_QUALITY
 from sim.metrics.causes import CAUSES
 from sim.metrics.metric import Better, Metric, MetricValue, Ratio, Windows
 
@@ -278,9 +279,7 @@ OURS: dict[str, Metric] = {
             "count",
             "arrivals of a publication at a broker that already had it (flooding, content, copies sent again)",
         ),
-        _event(
-            "retransmissions", "messages", "copies that brokers sent again since they were not acknowledged in time"
-        ),
+        _event("retransmissions", "messages", "copies that brokers sent again as they were not acknowledged in time"),
         _event("acknowledgements", "messages", "acknowledgements of copies between brokers"),
         _event(
             "duplicate_deliveries",
@@ -292,6 +291,7 @@ OURS: dict[str, Metric] = {
             "count",
             "most publications that a broker remembered at once, in order to serve each only once to its users",
         ),
+        *BY_QUALITY,
         _event(
             "false_positive_messages",
             "count",

@@ -37,6 +37,10 @@ class DeliveryTable(FixedTable):
         return self
 
 
+WITHOUT_GUARANTEE = "has no effect on best-effort delivery (allowed with: guarantee)"
+"""What is wrong with the keys of `without_guarantee`."""
+
+
 def without_guarantee(tables: Sequence[DeliveryTable]) -> list[str]:
     """The keys about sending again that some tables set, if none has a guarantee under which anything is."""
     if any(table.guarantee != "best-effort" for table in tables):

@@ -40,6 +40,7 @@ from sim.scenario.fixed_table import FixedTable
 from sim.scenario.healing import HealingTable
 from sim.scenario.kinds import Kinds, OwnMetrics, Table
 from sim.scenario.links import LinksTable
+from sim.scenario.qos import QosTable
 from sim.scenario.reading import tables_of
 from sim.scenario.reconnect import ReconnectTable
 from sim.scenario.sessions import SessionsTable
@@ -192,6 +193,8 @@ class NetworkTable(FixedTable):
     """How the overlay heals when brokers crash; by default it does not."""
     sessions: SessionsTable = Field(default=SessionsTable(), exclude_if=lambda table: table == SessionsTable())
     """What brokers keep for users who are offline, and for those who subscribe later."""
+    qos: QosTable | None = Field(default=None, exclude_if=lambda table: table is None)
+    """Quality of service between clients and brokers; by default every message is acknowledged once, and none is lost there."""
     sharing: Annotated[Table | None, SHARING] = Field(default=None, exclude_if=lambda table: table is None)
     """Which member of a group that shares a subscription gets a publication; "random" by default."""
     delay_until: Literal["broker", "served", "client"] = "served"

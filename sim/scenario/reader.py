@@ -20,7 +20,7 @@ from sim.base.validation import Mistake, Model, dotted, hint, problems, show, va
 from sim.files import toml
 from sim.files.inputs import File
 from sim.metrics import OURS
-from sim.scenario.delivery import without_guarantee
+from sim.scenario.delivery import WITHOUT_GUARANTEE, without_guarantee
 from sim.scenario.experiment import Experiment, Point
 from sim.scenario.expressions import Expression, Value
 from sim.scenario.keys import is_integer, is_name, is_path
@@ -147,9 +147,8 @@ class _Reader:
             for keys, text in _too_many_runs(points, precision):
                 self.mistakes.add(keys, text)
         tables = [scenario.network.delivery for point in points for scenario in point.variants.values()]
-        for key in () if tune else without_guarantee(tables):
-            wrong = "has no effect on best-effort delivery (allowed with: guarantee)"
-            self.mistakes.add(("network", "delivery", key), wrong)
+        for key in [] if tune else without_guarantee(tables):
+            self.mistakes.add(("network", "delivery", key), WITHOUT_GUARANTEE)
         if tune and not self.mistakes:
             self._check_tuned(tune)
         if self.mistakes or report is None:

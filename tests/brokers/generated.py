@@ -26,6 +26,7 @@ from test_against_oracle import (
     random_healing,
     random_links,
     random_members,
+    random_quality,
     random_sessions,
     schedule,
 )
@@ -187,7 +188,8 @@ def _case(rng: random.Random, kind: str, seed: int) -> Case:
     sessions = random_sessions(seed, users, topics, len(made.publications), horizon)
     if kind == "content" and sessions:
         sessions |= {"retain": [0] * len(made.publications), "asked": []}
-    return replace(made, sessions=sessions)
+    quality = {} if kind == "content" else random_quality(seed, users, topics, len(made.publications))
+    return replace(made, sessions=sessions, quality=quality)
 
 
 def _loaded(rng: random.Random, kind: str, case: Case) -> Case:
@@ -518,6 +520,7 @@ PLAIN = {
     "healing": {},
     "delivery": {},
     "sessions": {},
+    "quality": {},
 }
 """What a case may do without."""
 
@@ -535,7 +538,7 @@ def _smaller(made: Generated) -> Iterator[Generated]:
             yield replace(made, case=replace(case, **{name: value}))
     for rows in _fewer(made.subscriptions):
         yield replace(made, subscriptions=rows)
-    for name in ("changes", "movements") if case.sessions else ("publications", "changes", "movements"):
+    for name in ("changes", "movements") if case.sessions or case.quality else ("publications", "changes", "movements"):
         for rows in _fewer(getattr(case, name)):
             yield replace(made, case=replace(case, **{name: rows}))
     for rows in _fewer_faults(case.faults.get("rows", [])):

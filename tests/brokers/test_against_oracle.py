@@ -30,7 +30,7 @@ from sim.brokers.control.healing import HealingSetting
 from sim.brokers.fabric.delivery import DeliverySetting
 from sim.brokers.fabric.transmission import LinkSetting
 from sim.brokers.network import Network, NetworkSetting
-from sim.brokers.users.legs import ClientSetting, SessionSetting, Speed
+from sim.brokers.users.legs import ClientSetting, QualitySetting, SessionSetting, Speed
 from sim.brokers.users.reconnect import ReconnectSetting
 from sim.files.inputs import File
 from sim.overlay.broadcast import Broadcast
@@ -50,7 +50,7 @@ from sim.policies.selection.similarity import SimilaritySelection
 from sim.policies.views import SelectionSetting
 from sim.workloads.faults.fault import Drain, Join
 from sim.workloads.faults.schedule import FaultSchedule
-from sim.workloads.format.workload import Absences, RetainedRequests, Workload
+from sim.workloads.format.workload import Absences, Qualities, RetainedRequests, Workload
 
 GRAIN = 0.25  # s: changes, publications, hops and services share a coarse grid, so that ties are frequent
 RENDEZVOUS = ("chord", "star", "tapestry", "owner-shard")
@@ -96,6 +96,7 @@ class Case:
     hops: int | None = None  # that copies go at most where they are flooded
     healing: dict[str, Any] = field(default_factory=dict)  # period, convergence, and successors of a ring
     sessions: dict[str, Any] = field(default_factory=dict)  # absences, what waits meanwhile, and what is retained
+    quality: dict[str, Any] = field(default_factory=dict)  # of service, on the way to users
 
     @property
     def floods(self) -> bool:
@@ -171,6 +172,24 @@ def random_sessions(seed: int, users: int, topics: int, publications: int, horiz
         "qos": [rng.choice((-1, 0, 1)) for _ in range(publications)],
         "retain": [rng.choice((0, 0, 1)) for _ in range(publications)] if rng.random() < 0.7 else [0] * publications,
         "asked": sorted(asked),
+    }
+
+
+def random_quality(seed: int, users: int, topics: int, publications: int) -> dict[str, Any]:
+    """Quality of service of publications and of subscriptions, in some cases, on ways that may lose messages and answers."""
+    rng = random.Random(f"quality {seed}")
+    if rng.random() < 0.6:
+        return {}
+    subscribed = [
+        (GRAIN * rng.randrange(40), rng.randrange(users), rng.randrange(topics), rng.randrange(3))
+        for _ in range(rng.choice((0, 0, 2 * users)))
+    ]
+    return {
+        "shares": rng.choice(((0.0, 0.0, 1.0), (0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (0.2, 0.4, 0.4))),
+        "loss": rng.choice((0.0, 0.1, 0.4)),
+        "timeout": rng.choice((math.inf, GRAIN, 4 * GRAIN, 0.7)),
+        "qos": [rng.choice((0, 1, 1, 2, 2)) for _ in range(publications)],
+        "subscribed": sorted({row[:3]: row for row in subscribed}.values()),
     }
 
 
@@ -354,7 +373,8 @@ def cases(draw: st.DrawFn, **fixed: Any) -> Case:
             **fixed,
         }
     )
-    return replace(made, sessions=random_sessions(seed, users, topics, len(made.publications), horizon))
+    many = users, topics, len(made.publications)
+    return replace(made, sessions=random_sessions(seed, *many, horizon), quality=random_quality(seed, *many))
 
 
 @st.composite
@@ -484,7 +504,7 @@ def built(case: Case, world: Workload | None = None, **setting: Any) -> Network:
         topics=case.topics,
         horizon=case.horizon + 4 * GRAIN,
     )
-    world = with_sessions(case, world)
+    world = with_quality(case, with_sessions(case, world))
     geometry = overlay(case)
     return Network(
         NetworkSetting(
@@ -502,6 +522,7 @@ def built(case: Case, world: Workload | None = None, **setting: Any) -> Network:
             links=LinkSetting(**case.lines),
             clients=ClientSetting(**case.clients),
             sessions=SessionSetting(**session_setting(case)),
+            quality=quality_setting(case),
             reconnect=reconnect(case),
             delivery=DeliverySetting(**case.delivery),
             healing=healing(case),
@@ -528,6 +549,24 @@ def session_setting(case: Case) -> dict[str, Any]:
         for name in ("queue", "queue_bytes", "max_age", "overflow", "rate", "survive")
         if case.sessions
     }
+
+
+def quality_setting(case: Case) -> QualitySetting | None:
+    """How messages go to users by quality of service."""
+    if not case.quality:
+        return None
+    return QualitySetting(**{name: case.quality[name] for name in ("shares", "loss", "timeout")})
+
+
+def with_quality(case: Case, world: Workload) -> Workload:
+    """The workload with qualities of service."""
+    if not case.quality:
+        return world
+    rows = case.quality["subscribed"]
+    time, user, topic, qos = zip(*rows, strict=True) if rows else ((),) * 4
+    qualities = Qualities(np.array(time, "f8"), np.array(user, "i4"), np.array(topic, "i4"), np.array(qos, "i1"))
+    publications = replace(world.publications, qos=np.array(case.quality["qos"], np.int8))
+    return replace(world, publications=publications, qualities=qualities)
 
 
 def with_sessions(case: Case, world: Workload) -> Workload:
@@ -648,7 +687,7 @@ def expected_world(case: Case, copies: int = 1) -> oracle.World:
         [(time, user) for time, user, *_ in case.movements],
         [(time, topic, None if who < 0 else who, size) for time, topic, who, size in case.publications],
         {row: int(uniform(outside_key, row // copies) * case.brokers) for row in range(len(case.publications))},
-        dict(enumerate(case.sessions.get("qos", ()))),
+        dict(enumerate(case.quality.get("qos") or case.sessions.get("qos", ()))),
         [number for number, retains in enumerate(case.sessions.get("retain", ())) if retains],
         case.sessions.get("asked", []),
     )
@@ -834,20 +873,49 @@ def expected_clients(case: Case) -> clients_oracle.Clients:
     """The way to users."""
     given = {name: value for name, value in session_setting(case).items() if value is not None}
     sessions = clients_oracle.Sessions(case.sessions.get("absences", []), **given)
-    if not case.clients:
-        return clients_oracle.Clients(sessions=sessions)
-    given, streams = dict(case.clients), Streams(case.seed)
-    slow, share, fast, sigma = given.pop("slow"), given.pop("slow_share"), given.pop("speed"), given.pop("jitter")
+    streams, given = Streams(case.seed), dict(case.clients)
+    still = {"slow": Speed(), "slow_share": 0.0, "speed": Speed(), "jitter": 0.0}
+    slow, share, fast, sigma = (given.pop(name, default) for name, default in still.items())
     jitter_key, slow_key = streams.key("client jitter"), streams.key("slow clients")
 
     def way(user: int) -> clients_oracle.Way:
         chosen = slow if uniform(slow_key, user) < share else fast
         return clients_oracle.Way(chosen.latency, chosen.rate, chosen.window)
 
-    def factor(number: int, user: int) -> float:
-        return math.exp(sigma * normal(jitter_key, number, user) - sigma * sigma / 2) if sigma else 1.0
+    def again(number: int, user: int, attempt: int) -> float:
+        drawn = number + (attempt << 40)
+        return math.exp(sigma * normal(jitter_key, drawn, user) - sigma * sigma / 2) if sigma else 1.0
 
-    return clients_oracle.Clients(way, factor, **given, sessions=sessions)
+    return clients_oracle.Clients(
+        way,
+        lambda number, user: again(number, user, 0),
+        **given,
+        sessions=sessions,
+        quality=expected_quality(case),
+        again=again,
+    )
+
+
+def expected_quality(case: Case) -> clients_oracle.Quality | None:
+    """How messages go to users by quality of service."""
+    if not case.quality:
+        return None
+    loss_key, quality_key = map(Streams(case.seed).key, ("client loss", "qos of subscriptions"))
+    none, one, _ = case.quality["shares"]
+
+    def of(user: int, coming: clients_oracle.Coming) -> int:
+        rows = [
+            row for row in case.quality["subscribed"] if row[1:3] == (user, coming.topic) and row[0] <= coming.served
+        ]
+        if rows:
+            return min(coming.quality, max(rows)[3])
+        drawn = uniform(quality_key, user, coming.topic)
+        return min(coming.quality, 0 if drawn < none else 1 if drawn < none + one else 2)
+
+    def lost(number: int, user: int, attempt: int, part: int) -> bool:
+        return uniform(loss_key, number + (attempt << 40), user * 4 + part) < case.quality["loss"]
+
+    return clients_oracle.Quality(of, lost, case.quality["timeout"])
 
 
 def expected_queueing(load: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,10 @@ from sim.brokers.data.folded import FoldedEngine
 from sim.brokers.network import Network
 from sim.brokers.statistics import deliveries
 from sim.brokers.users import legs
-from sim.brokers.users.legs import ClientSetting, Speed
+from sim.brokers.users.legs import ClientSetting, QualitySetting, Speed
 from sim.scenario.reader import load_scenario
 from sim.simulation import build, simulate
+from sim.workloads.format.workload import Absences
 
 
 @pytest.fixture
@@ -59,11 +61,14 @@ def test_users_get_what_the_oracle_says() -> None:
         for what in ("drop-newest", "drop-oldest"):
             tally[what] += given_.get("overflow") == what and "slow_client" in lost
         tally["waited"] += any(user.waited for user in users)
+        for what, many in sum((user.said for user in users), Counter()).items():
+            tally[what[0]] += many
         tally["by the window"] += any(user.waited and user.way.window and not user.way.rate for user in users)
 
     run()
     few = ("slow_client", "disconnected", "in flight", "broker", "client", "slow and fast", "jitter", "reconnect_after")
     few += ("drop-newest", "drop-oldest", "waited", "by the window")
+    few += ("leg", "puback", "pubrec", "pubrel", "pubcomp", "retransmissions", "duplicates")
     assert min(tally[what] for what in few) >= 10, tally
 
 
@@ -115,10 +120,24 @@ def test_folded_publications_get_to_users_as_others_do(seed: int) -> None:
 # -- by arithmetic
 
 
-def one_user(times: list[float], horizon: float = 1000.0, size: int = 8, users: int = 1, **clients: Any) -> Network:
-    """A broker with users of one topic, on which something is published at these times."""
+def one_user(
+    times: list[float],
+    horizon: float = 1000.0,
+    size: int = 8,
+    users: int = 1,
+    quality: QualitySetting | None = None,
+    qos: int = 1,
+    away: tuple[float, float] | None = None,
+    **clients: Any,
+) -> Network:
+    """A broker with users of one topic, on which something is published at these times; user 0 may be away."""
     world = tiny.workload([[0]] * users, [(time, 0, -1, size) for time in times], horizon=horizon)
-    made = tiny.network(world, tiny.graph([], [0]), [0] * users, trace=False, clients=ClientSetting(**clients))
+    world = replace(world, publications=replace(world.publications, qos=np.full(len(times), qos, np.int8)))
+    if away is not None:
+        columns = np.zeros(1, np.int32), np.array(away[:1]), np.array(away[1:]), np.ones(1, np.int8)
+        world = replace(world, absences=Absences(*columns))
+    ways = {"clients": ClientSetting(**clients), "quality": quality}
+    made = tiny.network(world, tiny.graph([], [0]), [0] * users, trace=False, **ways)
     made.run()
     return made
 
@@ -297,3 +316,45 @@ def test_a_rate_needs_messages_with_bytes() -> None:
         assert str(caught.value) == (
             f"network.clients.{key}: no publication of the workload has a size (allowed: publications with bytes, or no rate)"
         )
+
+
+# -- quality of service
+
+
+@pytest.mark.parametrize(("qos", "round_trips"), [(1, 1), (2, 2)])
+def test_a_window_carries_its_messages_per_round_trip(qos: int, round_trips: int) -> None:
+    """Ten in flight over 100 ms are 100 messages per second, or half as many of quality 2; those of quality 0 don't wait."""
+    way: dict[str, Any] = {"quality": QualitySetting(), "speed": Speed(0.05, None, 10), "until": "client"}
+    found = one_user([0.0] * 1000, 50.0, qos=qos, **way).metrics()
+    assert found["client_wait"] == pytest.approx(round_trips * 0.1 * 99 / 2)
+    assert found["delivery_ratio"] == 1
+    at_once = one_user([0.0] * 1000, 50.0, qos=0, **way).metrics()
+    assert (at_once["client_wait"], at_once["puback_messages"]) == (0.0, 0)
+
+
+def test_losses_cost_what_theory_says() -> None:
+    """Of loss p, a message of quality 1 is sent 1 / (1 − p)² times, and arrives 1 / (1 − p) times; each half of quality 2 likewise."""
+    lossy: dict[str, Any] = {"quality": QualitySetting(loss=0.2, timeout=0.5), "speed": Speed(0.05)}
+    times, found = [float(second) for second in range(10_000)], {}
+    for qos in (0, 1, 2):
+        found[qos] = one_user(times, 11_000.0, qos=qos, **lossy).metrics()
+    assert found[0]["lost_leg"] == pytest.approx(2000, rel=0.05)
+    assert found[1]["client_retransmissions"] == pytest.approx(10_000 * (1 / 0.64 - 1), rel=0.05)
+    assert found[1]["puback_messages"] == 10_000 + found[1]["client_duplicates"] == pytest.approx(12_500, rel=0.02)
+    assert found[2]["pubrec_messages"] == pytest.approx(12_500, rel=0.02)
+    assert found[2]["pubrel_messages"] == pytest.approx(15_625, rel=0.02)
+    assert found[2]["pubcomp_messages"] == pytest.approx(12_500, rel=0.02)
+    assert found[2]["client_duplicates"] == 0
+    assert found[1]["delivery_ratio"] == found[2]["delivery_ratio"] == 1
+
+
+@pytest.mark.parametrize(("qos", "outcomes"), [(0, (0, 0, 1)), (1, (1, 1, 0)), (2, (1, 0, 0))])
+def test_what_is_unanswered_when_a_user_leaves_is_sent_again(qos: int, outcomes: tuple[int, int, int]) -> None:
+    """A second there and back: the first message has arrived, but not its answer; the other is on its way."""
+    way: dict[str, Any] = {"quality": QualitySetting(), "speed": Speed(1.0), "away": (11.5, 20.0)}
+    found = one_user([10.0, 11.0], 60.0, qos=qos, **way).metrics()
+    assert found["lost_disconnected"] == outcomes[2]
+    assert found["client_duplicates"] == outcomes[1]
+    assert found["delivery_ratio"] == (1 if qos else 0.5)
+    assert found["session_deliveries"] == outcomes[0]
+    assert found["client_retransmissions"] == (2 if qos else 0)

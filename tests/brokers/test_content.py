@@ -87,7 +87,7 @@ def contents(draw: st.DrawFn, kind: Callable[..., Any] = cases, **fixed: Any) ->
     ]
     topics = {"topics": len(content.predicates), "wants": content.wants(users), "publications": copies}
     matching = rng.choice((0.0, GRAIN / 4)) if case.service[0] != "none" else 0.0
-    return ContentCase(replace(case, **topics, sessions={}), content, world, matching)
+    return ContentCase(replace(case, **topics, sessions={}, quality={}), content, world, matching)
 
 
 def simulated(made: ContentCase, **setting: Any) -> Network:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
@@ -13,6 +13,7 @@ from itertools import count
 from typing import Any
 
 ABSENCE = -1  # before all of that instant
+ANSWER = -0.5  # what clients and brokers say
 CRASH = 0.5  # after what may be sent at that instant, before what comes
 BACK = 0.75  # the user is connected again after a crash
 
@@ -31,6 +32,17 @@ class Sessions:
 
 
 @dataclass
+class Quality:
+    """Quality of service: `of(user, coming)`, whether a part (publish, received, release, complete) of an attempt is `lost`, and the
+    time after which it is sent again; messages of quality 0 may wait for those who are away if it `keeps` them."""
+
+    of: Callable[[int, Coming], int]
+    lost: Callable[[int, int, int, int], bool]
+    timeout: float = math.inf
+    keeps: bool = False
+
+
+@dataclass
 class Way:
     """The limits of a user's leg: latency there and back (s), rate (bytes/s) and messages in flight (None: unlimited)."""
 
@@ -40,6 +52,10 @@ class Way:
 
 
 def _same(number: int, user: int) -> float:
+    return 1.0
+
+
+def _once(number: int, user: int, attempt: int) -> float:
     return 1.0
 
 
@@ -56,6 +72,8 @@ class Clients:
     reconnect_after: float = 0.0
     until: str = "served"
     sessions: Sessions = field(default_factory=Sessions)
+    quality: Quality | None = None
+    again: Callable[[int, int, int], float] = _once  # like `factor`, of the k-th attempt
 
 
 @dataclass
@@ -72,6 +90,14 @@ class Coming:
     fate: str | None = None  # None: on its way, or waiting
     sent: float | None = None
     reached: float | None = None
+    topic: int = -1
+    quality: int = 1  # its own, and then that to the user
+    attempts: int = 0  # of it, and of its release
+    got: bool = False
+    released: bool = False
+    answered: bool = True  # all of it, over this connection
+    flying: list[float] = field(default_factory=list)  # when copies arrive that are on their way
+    started: float = 0.0
 
     def moment(self, until: str) -> float:
         """The time of its delivery, as `until` defines it."""
@@ -104,6 +130,10 @@ class User:
         self.cut_off: list[float] = []
         self.caught_up: list[tuple[float, float]] = []
         self.waited, self.longest = False, 0
+        self.said: Counter[tuple[str, float]] = (
+            Counter()
+        )  # what was sent again and acknowledged, by kind and publication
+        self.connection = 0
         order = count()
         self.heap: list[tuple[float, float, int, Any]] = []
         self.push = lambda time, rank, coming: heapq.heappush(self.heap, (time, rank, next(order), coming))
@@ -114,6 +144,9 @@ class User:
                 self.push(start, ABSENCE, session)
                 if end < horizon:
                     self.push(end, ABSENCE, None)
+        for coming in comings if clients.quality is not None else ():
+            coming.quality = clients.quality.of(user, coming)
+            coming.kept = coming.quality > 0 or clients.quality.keeps
         for coming in sorted(comings, key=lambda coming: (coming.served, coming.number)):
             self.push(coming.served, 1, coming)
         for time in crashes:
@@ -126,6 +159,8 @@ class User:
                 self.leave(now, come) if come else self.come_back(now)
             elif rank == CRASH:
                 self.crash(now)
+            elif rank == ANSWER or (rank == 0 and come is not None):
+                come(now)
             elif rank == BACK:
                 if self.down and not self.session:
                     self.begin(now)
@@ -142,17 +177,20 @@ class User:
         """When the user is next away."""
         return self.leaving[0] if self.leaving else math.inf
 
-    def may_send(self, now: float) -> bool:
+    def may_send(self, now: float, coming: Coming | None = None) -> bool:
         """Whether the user is there, the line is free, and few enough are on their way."""
         if self.session or self.down or now >= self.leaves or (self.backlog and now < self.ready):
             return False
         out = sum(time > now for time in self.acknowledged)
+        if self.clients.quality is not None:
+            head = coming or self.waiting[0]
+            out = sum(not other.answered for other in self.out) if head.quality else -1
         return self.free <= now and (self.way.window is None or out < self.way.window)
 
     def send_next(self, now: float) -> None:
         coming = self.waiting.popleft()
         if self.backlog and coming.served + self.sessions.max_age < now:
-            coming.fate = "message_expired"
+            doom(coming, "message_expired")
         else:
             self.send(coming, now)
         self.end_backlog(now)
@@ -181,21 +219,33 @@ class User:
 
     def connection_ends(self, now: float, session: str, until: float) -> None:
         """What has not arrived by a time, and what waits, goes back to the session."""
-        missed = [coming for coming in self.out if coming.reached >= until] + list(self.waiting)
+        missed = self.unfinished(until) + list(self.waiting)
         self.waiting.clear()
         self.out, self.acknowledged, self.backlog = [], [], False
         for coming in missed:
-            coming.fate = None
+            coming.fate = coming.fate if coming.got else None
             self.miss(coming, now, session)
+
+    def unfinished(self, until: float) -> list[Coming]:
+        """What was sent over the connection that ends now, and is not known to have arrived; copies on their way do so until a time."""
+        self.connection += 1
+        if self.clients.quality is None:
+            return [coming for coming in self.out if coming.reached >= until]
+        for coming in self.out:
+            for time in coming.flying:
+                if time < min(until, self.horizon):
+                    self.get(coming, time)
+            coming.flying = []
+        return [coming for coming in self.out if not coming.answered]
 
     def miss(self, coming: Coming, now: float, session: str) -> None:
         if session == "none" or not coming.kept:
-            coming.fate = "disconnected"
+            doom(coming, "disconnected")
             return
-        if coming.kind == "live":
+        if coming.kind == "live" and not coming.got:
             coming.kind = "waited"
         if coming.served + self.sessions.max_age < now:
-            coming.fate = "message_expired"
+            doom(coming, "message_expired")
         else:
             self.wait(coming, now)
 
@@ -211,22 +261,22 @@ class User:
 
         alone = given.queue != 0 and (given.queue_bytes is None or coming.size <= given.queue_bytes)
         while given.overflow == "drop-oldest" and alone and not fits():
-            self.waiting.popleft().fate = "offline_queue_full"
+            doom(self.waiting.popleft(), "offline_queue_full")
         if fits():
             self.waiting.append(coming)
             self.longest = max(self.longest, len(self.waiting))
         else:
-            coming.fate = "offline_queue_full"
+            doom(coming, "offline_queue_full")
 
     def forget_old(self, now: float) -> None:
         while self.waiting and self.waiting[0].served + self.sessions.max_age < now:
-            self.waiting.popleft().fate = "message_expired"
+            doom(self.waiting.popleft(), "message_expired")
 
     def come_back(self, now: float) -> None:
         self.forget_old(now)
         if self.session == "over":
             for lost in self.waiting:
-                lost.fate = "session_expired"
+                doom(lost, "session_expired")
             self.waiting.clear()
         self.session = None
         if not self.down:
@@ -241,6 +291,7 @@ class User:
 
     def come(self, coming: Coming, now: float) -> None:
         clients = self.clients
+        bypasses = clients.quality is not None and coming.quality == 0  # what waits for the window
         if self.session or self.down:
             self.miss(coming, now, self.session or "resumed")
         elif now < self.away_until:
@@ -248,7 +299,7 @@ class User:
         elif self.backlog:
             self.wait(coming, now)
             self.end_backlog(now)
-        elif not self.waiting and self.may_send(now):
+        elif (bypasses or not self.waiting) and self.may_send(now, coming):
             self.send(coming, now)
         elif self.fits(coming):
             self.waiting.append(coming)
@@ -268,8 +319,8 @@ class User:
 
     def lose(self) -> None:
         """The connection is over: the next one begins with nothing that waits, and nothing on its way."""
-        for lost in [*self.waiting, *(coming for coming in self.out if coming.reached >= self.leaves)]:
-            lost.fate = "disconnected"
+        for lost in [*self.waiting, *self.unfinished(self.leaves)]:
+            doom(lost, "disconnected")
         self.waiting.clear()
         self.out, self.acknowledged, self.backlog = [], [], False
 
@@ -285,6 +336,9 @@ class User:
         )
 
     def send(self, coming: Coming, now: float) -> None:
+        if self.clients.quality is not None:
+            self.send_by_quality(coming, now)
+            return
         coming.sent = now
         self.free = now + (coming.size / self.way.rate if self.way.rate else 0.0)
         latency = self.way.latency * self.clients.factor(coming.number, self.user)
@@ -296,3 +350,118 @@ class User:
             self.push(time, 0, None)
         if coming.reached < self.horizon:
             coming.fate = "delivered"
+
+    # -- by quality of service
+
+    def send_by_quality(self, coming: Coming, now: float) -> None:
+        """Send a message over this connection; one that the user had received over an earlier one is only released."""
+        self.ready, coming.started, coming.answered = now + 1 / self.sessions.rate, now, coming.quality == 0
+        self.push(self.ready, 0, None)
+        self.out.append(coming)
+        if coming.attempts and now < self.horizon:
+            self.said["retransmissions", coming.since] += 1
+        if coming.released:
+            self.release(coming, now)
+            return
+        self.free = now + self.seconds(coming)
+        self.push(self.free, 0, None)
+        latency = self.way.latency * self.clients.again(coming.number, self.user, coming.attempts)
+        self.last = max(self.free + latency, self.last)
+        if coming.quality == 0:
+            coming.fate = "leg" if self.lost(coming, 0) else "delivered"
+            coming.sent, coming.reached = now, self.last
+            if coming.reached >= self.leaves:
+                coming.fate = "disconnected"
+            elif coming.reached >= self.horizon:
+                coming.fate = None
+            return
+        self.transmit(coming, now, self.last)
+
+    def seconds(self, coming: Coming) -> float:
+        return coming.size / self.way.rate if self.way.rate else 0.0
+
+    def lost(self, coming: Coming, part: int) -> bool:
+        assert self.clients.quality is not None
+        return self.clients.quality.lost(coming.number, self.user, coming.attempts, part)
+
+    def soon(self, time: float, rank: float, what: Callable[[float], None]) -> None:
+        """Do something at a time if the connection lasts until then."""
+        connection = self.connection
+        if time < self.horizon:
+            self.push(time, rank, lambda now: what(now) if self.connection == connection else None)
+
+    def transmit(self, coming: Coming, now: float, there: float) -> None:
+        """Send a copy, which arrives at a time if it is not lost, and again after the timeout if there is no answer by then."""
+        assert self.clients.quality is not None
+        attempt, arrives = coming.attempts, not self.lost(coming, 0)
+        heard = not self.lost(coming, 1)
+        coming.attempts += 1
+
+        def arrive(now: float) -> None:
+            coming.flying.remove(now)
+            self.get(coming, now)
+            if heard:
+                self.soon(now + self.way.latency, ANSWER, lambda time: self.hear(coming, time))
+
+        def again(now: float) -> None:
+            if not (coming.answered or coming.released):
+                self.said["retransmissions", coming.since] += 1
+                latency = self.way.latency * self.clients.again(coming.number, self.user, coming.attempts)
+                self.transmit(coming, now, now + self.seconds(coming) + latency)
+
+        if arrives:
+            coming.flying.append(there)
+            self.soon(there, ANSWER, arrive)
+        self.soon(now + self.clients.quality.timeout, 0, again)
+        assert attempt < coming.attempts
+
+    def get(self, coming: Coming, now: float) -> None:
+        """The user gets a copy."""
+        self.said["puback" if coming.quality == 1 else "pubrec", coming.since] += 1
+        if not coming.got:
+            coming.got, coming.fate = True, "delivered"
+            coming.sent, coming.reached = coming.started, now
+        elif coming.quality == 1:
+            self.said["duplicates", coming.since] += 1
+
+    def hear(self, coming: Coming, now: float) -> None:
+        """The broker hears for the first time, or again, that the user has the message."""
+        if coming.quality == 1:
+            coming.answered = True
+        elif not coming.released:
+            coming.released = True
+            self.release(coming, now)
+
+    def release(self, coming: Coming, now: float) -> None:
+        assert self.clients.quality is not None
+        arrives, heard = not self.lost(coming, 2), not self.lost(coming, 3)
+        coming.attempts += 1
+        self.said["pubrel", coming.since] += now < self.horizon
+
+        def arrive(now: float) -> None:
+            self.said["pubcomp", coming.since] += 1
+            if heard:
+                self.soon(now + self.way.latency, ANSWER, complete)
+
+        def complete(_: float) -> None:
+            coming.answered = True
+
+        def again(now: float) -> None:
+            if not coming.answered:
+                self.said["retransmissions", coming.since] += 1
+                self.release(coming, now)
+
+        if arrives:
+            self.soon_there(now + self.way.latency, arrive)
+        self.soon(now + self.clients.quality.timeout, 0, again)
+
+    def soon_there(self, time: float, what: Callable[[float], None]) -> None:
+        """A release gets there unless the user is away by then, even if its broker has crashed."""
+        if time < min(self.leaves, self.horizon):
+            self.push(time, ANSWER, what)
+
+
+def doom(coming: Coming, fate: str) -> None:
+    """A message is lost, unless the user has it."""
+    if not coming.got:
+        coming.fate = fate

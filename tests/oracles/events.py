@@ -45,6 +45,7 @@ class Story:
     requests: list[tuple[float, str, str]] = field(default_factory=list)
     shares: set[tuple[str, str, str]] = field(default_factory=set)
     rank: dict[str, int] = field(default_factory=dict, compare=False)
+    qualities: list[tuple[float, str, str, int]] = field(default_factory=list)
 
 
 ACTIONS = ("connect", "subscribe", "unsubscribe", "disconnect", "publish", "deliver")
@@ -162,7 +163,8 @@ def tell(rows: list[Row], persistent: bool = False, filters: str = "exact", queu
             return []
         return [t for t in sorted({one.topic for one in retaining}) if matches(row.topic, t, filters)]
 
-    states = list(_states(rows, order, persistent, queues_qos_0, asks))
+    granted = _granted(rows, order, filters)
+    states = list(_states(rows, order, persistent, queues_qos_0, lambda row, place: asks(row) or granted[place]))
     effective = [place for _, place, _, _, _ in states if place is not None]
     story.no_effect = sorted(set(order) - set(effective))
     if not effective:
@@ -220,6 +222,7 @@ def tell(rows: list[Row], persistent: bool = False, filters: str = "exact", queu
             story.deliveries.append((time, row.topic, row.publisher, row.client))
             continue
         story.requests += [(time, row.client, topic) for topic in asks(row)]
+        story.qualities += [(time, user(row.client, row.topic), t, qos) for t, qos in granted.get(place, [])]
         now = wanted(in_force)
         story.changes += [(time, who, topic, -1) for who, topic in sorted(before - now)]
         story.changes += [(time, who, topic, 1) for who, topic in sorted(now - before)]
@@ -239,6 +242,28 @@ def tell(rows: list[Row], persistent: bool = False, filters: str = "exact", queu
         if group
     }
     return story
+
+
+def _granted(rows, order, filters):
+    """For each row that (un)subscribes, the topics with publications for which the client's highest quality of service changes."""
+    published = sorted({row.topic for row in rows if row.action == "publish"})
+    held, found = {}, {}
+    for place in order:
+        row = rows[place]
+        if row.action not in ("subscribe", "unsubscribe"):
+            continue
+        found[place] = []
+        for topic in published:
+            if matches(shared(row.topic) or row.topic, topic, filters):
+                mine = held.setdefault((row.client, group_of(row.topic, filters), topic), {})
+                before = max(mine.values(), default=None)
+                mine.pop(row.topic, None)
+                if row.action == "subscribe" and row.qos is not None:
+                    mine[row.topic] = row.qos
+                now = max(mine.values(), default=None)
+                if now not in (before, None):
+                    found[place].append((topic, now))
+    return found
 
 
 def group_of(name, filters):
@@ -377,7 +402,7 @@ def _states(rows, order, persistent, queues_qos_0, asks):
                 absences = clients.returns(who, row.micros)
                 clients.connected.add(who)
             mine[row.topic] = row.qos
-            if known and not asks(row):
+            if known and not asks(row, place):
                 continue
         elif mine.pop(row.topic, "no such") == "no such":
             continue

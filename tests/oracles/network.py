@@ -397,8 +397,10 @@ class Network:
             self.answers += 1
             self.retained_on[number] = topic
             kept = self.world.qos.get(max(last)) != 0
+            more = {"topic": topic, "quality": self.world.qos.get(max(last), -1)}
             for user in users:
-                self.retained.append((user, Coming(number, self.now, self.now, size, self.now, kept, "retained")))
+                coming = Coming(number, self.now, self.now, size, self.now, kept, "retained", **more)
+                self.retained.append((user, coming))
 
     def is_connected(self, user: int) -> bool:
         return True
@@ -416,9 +418,10 @@ class Network:
         for (number, broker), served in self.delivered.items():
             for user, host in self.audience[number].items():
                 if host == broker:
-                    published, _, _, size, *_ = self.world.publications[number]
-                    kept = self.world.qos.get(number) != 0
-                    yield user, Coming(number, self.arrived[number, broker], served, size, published, kept)
+                    published, topic, _, size, *_ = self.world.publications[number]
+                    kept, more = self.world.qos.get(number) != 0, {"quality": self.world.qos.get(number, -1)}
+                    arrived = self.arrived[number, broker]
+                    yield user, Coming(number, arrived, served, size, published, kept, topic=topic, **more)
         yield from self.retained
 
     # -- users
@@ -1440,7 +1443,19 @@ def clients(network: Network, came: list[Coming], since: float, until: float) ->
     waited, retained = ([one.reached - one.since for one in got if one.kind == kind] for kind in ("waited", "retained"))
     users = network.users.values()
     caught_up = [took for user in users for returned, took in user.caught_up if since <= returned < until]
+    said = {f"{kind}_messages": kind for kind in ("puback", "pubrec", "pubrel", "pubcomp")}
+    said |= {"client_retransmissions": "retransmissions", "client_duplicates": "duplicates"}
     return {
+        "lost_leg": lost["leg"],
+        **{
+            name: sum(
+                many
+                for user in users
+                for (kind, time), many in user.said.items()
+                if kind == what and since <= time < until
+            )
+            for name, what in said.items()
+        },
         "lost_slow_client": lost["slow_client"],
         "lost_disconnected": lost["disconnected"]
         + sum(len(network.absent[number]) for number in network.rooted if since <= publications[number][0] < until),

@@ -71,7 +71,7 @@ def test_impossible_guarantees_are_refused_in_a_sentence(tmp_path: Path, line: s
 
 
 def test_keys_of_guarantees_serve_the_variants_that_have_one(tmp_path: Path) -> None:
-    variants = '''
+    variants = """
 [network.delivery]
 attempts = 2
 [[variant]]
@@ -79,7 +79,7 @@ name = "kept"
 network.delivery.guarantee = "at-least-once"
 [[variant]]
 name = "not"
-'''
+"""
     path = tmp_path / "scenario.toml"
     path.write_text(BASE + variants)
     assert load_scenario(path).variants["not"].network.delivery.attempts == 2

@@ -223,7 +223,7 @@ SIMILARITY_KEYS = "kind, load_weight, load, similarity, update_period, cluster_s
 def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
     path = written(tmp_path, MISTAKES)
     network_keys = (
-        "brokers, geometry, latency, links, clients, reconnect, delivery, healing, sessions, sharing, "
+        "brokers, geometry, latency, links, clients, reconnect, delivery, healing, sessions, qos, sharing, "
         "delay_until, hop_cost, join, control_count, data_plane"
     )
     reconfigurations = ", ".join(sorted(["none", *plugins.names("reconfiguration")]))

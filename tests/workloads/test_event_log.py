@@ -103,6 +103,8 @@ def assert_tells(workload: Workload, story: oracle.Story) -> None:
         if (topics[topic], users[user]) == (t, u)
     }
     assert {(topics[topic], users[user], groups[group]) for topic, user, group in shares} == story.shares
+    qualities = [(t, users[u], topics[p], qos) for t, u, p, qos in rows(workload.qualities)]
+    assert sorted(qualities) == sorted(story.qualities)
     validate_workload(workload, Path("w"))
     published = np.bincount(workload.publications.topic, minlength=len(topics))
     np.testing.assert_allclose(workload.topics.event_rate * workload.horizon / workload.period, published)

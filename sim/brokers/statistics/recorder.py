@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 # Any: counts are int or Fraction, as their metric is declared.
 from typing import Any, NamedTuple
@@ -120,6 +120,16 @@ class Recorder:
         """Add to the count of this name (a key of `sim.metrics.COUNTED`) at a time (s) before the horizon."""
         exact = amount if type(amount) is int else COUNTED[name](amount)
         self.counted[name][bisect_right(self.edges, time) - 1] += exact
+
+    def count_at(self, times: NDArray[np.float64], counts: Mapping[str, NDArray[np.int64]]) -> None:
+        """Add to the counts of these names what belongs to some times (s)."""
+        within = times < self.horizon
+        windows = self.windows(times[within])
+        for name, many in counts.items():
+            for window, amount in enumerate(
+                np.bincount(windows, many[within], len(self.measured)).astype(int).tolist()
+            ):
+                self.counted[name][window] += amount
 
     def attached(self, user: int, broker: int) -> None:
         """The broker hosts the user from now on."""

@@ -10,31 +10,17 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.base.addresses import integer_rows
 from sim.base.arrays import Item, Items
 from sim.base.compiled import kernel
 from sim.base.randomness_kernels import keyed_normal, keyed_uniform
 from sim.brokers.statistics.ledger import DELIVERED, IN_FLIGHT, LOST
-from sim.brokers.statistics.record_kernels import (
-    BEST_EFFORT_USERS,
-    BINS,
-    CLIENT_WAIT,
-    RETAINED_DELAY,
-    RETAINED_DELIVERIES,
-    SESSION_DELAY,
-    SESSION_DELIVERIES,
-    USER_NOTIFICATION_DELAY,
-    USER_TREE_DELAY,
-    delay_bin,
-)
-from sim.brokers.statistics.tallies import count_key
 from sim.brokers.users.leg_queue_kernels import (
-    add_to_sum,
     append,
-    count_one,
     count_outcome,
     forget_acknowledged,
     give_back,
+    hand_over,
+    lacking,
     leg_window,
     lose,
     lose_caught,
@@ -44,20 +30,15 @@ from sim.brokers.users.leg_queue_kernels import (
 from sim.brokers.users.leg_record import (
     BACK,
     CUT_OFF,
-    DELAYS_FULL,
     DROP_OLDEST,
     FINISHED,
     NO_MESSAGE,
-    RECEIPTS_FULL,
-    RETAINED,
-    UNTIL_BROKER,
-    UNTIL_SERVED,
-    WAITED,
     leg_at,
     leg_integer_at,
     leg_message_at,
     leg_speed_at,
 )
+from sim.brokers.users.quality_kernels import break_off, quality_of, send_by_quality, settle_answered
 from sim.brokers.users.session_kernels import (
     come_back,
     end_backlog,
@@ -89,20 +70,13 @@ def first_absences(states: Items, legs: Items) -> None:
 
 
 @kernel
-def _lacks(state: Item) -> int:
-    """What lacks room for one more delivery or waiting message, if anything."""
-    if 2 * (state.delay_keys + 1) > state.delay_slots:
-        return DELAYS_FULL
-    if state.notes and state.noted == state.room:
-        return RECEIPTS_FULL
-    return NO_MESSAGE if state.frees == 0 else FINISHED
-
-
-@kernel
-def _start(state: Item, leg: Item, ready: float) -> float:
-    """When the next message, ready at some time (s), can be sent (s)."""
+def _start(state: Item, leg: Item, ready: float, quality: int) -> float:
+    """When the next message, ready at some time (s) and of some quality of service, can be sent (s)."""
     start, window = max(ready, leg.free), leg_speed_at(state.speeds, leg.slow).window
-    if window > 0 and leg.unacknowledged + leg.caught >= window:
+    if state.qualities:
+        if quality > 0 and 0 < window <= leg.unacknowledged:
+            start = max(start, leg_message_at(state.messages, leg.first_sent).acknowledged)
+    elif window > 0 and leg.unacknowledged + leg.caught >= window:
         if leg.unacknowledged == 0:
             return np.inf
         start = max(start, leg_message_at(state.messages, leg.first_sent).time)
@@ -112,6 +86,9 @@ def _start(state: Item, leg: Item, ready: float) -> float:
 @kernel
 def _send(state: Item, user: int, leg: Item, number: int, start: float) -> None:
     """Send a message to the user at a time (s), and count its outcome."""
+    if state.qualities:
+        send_by_quality(state, user, leg, number, start)
+        return
     message, speed = leg_message_at(state.messages, number), leg_speed_at(state.speeds, leg.slow)
     forget_acknowledged(state, leg, start)
     leg.free = start + message.size / speed.rate
@@ -132,7 +109,7 @@ def _send(state: Item, user: int, leg: Item, number: int, start: float) -> None:
     if arrival >= state.horizon:
         count_outcome(state, message.window, IN_FLIGHT)
     else:
-        _deliver(state, user, message, arrival, start - message.time)
+        hand_over(state, user, message, arrival, start - message.time)
     if speed.window == 0:
         give_back(state, number)
         return
@@ -146,48 +123,23 @@ def _send(state: Item, user: int, leg: Item, number: int, start: float) -> None:
 
 
 @kernel
-def _deliver(state: Item, user: int, message: Item, arrival: float, waited: float) -> None:
-    """A message has arrived at the user."""
-    window, time = int(message.window), arrival
-    count_outcome(state, window, DELIVERED)
-    if state.notes:
-        leg_integer_at(state.received, state.noted).value = np.int64(message.topic) << 32 | user
-        state.noted += 1
-    if message.kind == WAITED:
-        count_one(state, window, SESSION_DELIVERIES)
-        add_to_sum(state, window, SESSION_DELAY, arrival - message.published)
-        return
-    if message.kind == RETAINED:
-        count_one(state, window, RETAINED_DELIVERIES)
-        add_to_sum(state, window, RETAINED_DELAY, arrival - message.published)
-        return
-    if state.until == UNTIL_SERVED:
-        time = message.time
-    elif state.until == UNTIL_BROKER:
-        time = message.arrived
-    delay = time - message.published
-    add_to_sum(state, window, USER_NOTIFICATION_DELAY, delay)
-    add_to_sum(state, window, CLIENT_WAIT, waited)
-    if math.isnan(message.rooted):
-        count_one(state, window, BEST_EFFORT_USERS)
-    else:
-        add_to_sum(state, window, USER_TREE_DELAY, time - message.rooted)
-    table = integer_rows(state.delays, state.delay_slots, 3)
-    state.delay_keys += count_key(table, window * BINS + delay_bin(delay), 0, 1)
-
-
-@kernel
 def _drain(state: Item, user: int, leg: Item, until: float) -> int:
     """Send the waiting messages that can be sent up to a time (s); returns what lacks room, if anything."""
-    while leg.waiting > 0 and leg.held == 0:
-        came = leg_message_at(state.messages, leg.first).time
-        start = _start(state, leg, max(came, leg.ready) if leg.backlog else came)
+    while leg.waiting > 0 and leg.held == 0 and leg.cut == 0:
+        message = leg_message_at(state.messages, leg.first)
+        came = message.time
+        start = _start(state, leg, max(came, leg.ready) if leg.backlog else came, message.quality)
         if start > until or start >= leg.leaves:
             break
+        if state.qualities:
+            lacks = settle_answered(state, user, leg, start)
+            if lacks != FINISHED:
+                return int(lacks)
         if leg.backlog and came + state.oldest < start:
             lose(state, take_first(state, leg), _TOO_OLD)
+            leg.free = max(leg.free, start)
         else:
-            lacks = _lacks(state)
+            lacks = lacking(state)
             if lacks not in (FINISHED, NO_MESSAGE):
                 return lacks
             leg.ready = start + state.gap
@@ -197,11 +149,21 @@ def _drain(state: Item, user: int, leg: Item, until: float) -> int:
 
 
 @kernel
+def _answer(state: Item, user: int, leg: Item, until: float) -> int:
+    """Take what the user has answered from what is in flight, or all if it leaves by then; returns what lacks room, if anything."""
+    if leg.leaves <= until:
+        return int(break_off(state, user, leg, leg.leaves, leg.leaves))
+    return int(settle_answered(state, user, leg, until))
+
+
+@kernel
 def _catch_up(state: Item, user: int, leg: Item, until: float) -> int:
     """Bring a leg up to a time (s), with the user's absences; returns what lacks room, if anything."""
     while True:
         if leg.away == 0:
-            lacks = _drain(state, user, leg, until)
+            lacks = _drain(state, user, leg, until) if leg.waiting > 0 else FINISHED
+            if lacks == FINISHED and state.qualities:
+                lacks = _answer(state, user, leg, until)
             if lacks != FINISHED or leg.leaves > until:
                 return int(lacks)
             go_away(state, leg)
@@ -233,6 +195,7 @@ def _make_room(state: Item, leg: Item, size: int, now: float) -> int:
     if state.overflow == DROP_OLDEST and state.bound != 0 and (state.bytes_bound < 0 or size <= state.bytes_bound):
         while not _has_room(state, leg, size):
             lose(state, take_first(state, leg), _SLOW_CLIENT)
+        leg.free = max(leg.free, now)  # the next one may wait for less, but not be sent before
         return DELIVERED
     if state.overflow != CUT_OFF:
         return _SLOW_CLIENT
@@ -243,7 +206,7 @@ def _make_room(state: Item, leg: Item, size: int, now: float) -> int:
 
 
 @kernel
-def _taken(state: Item, handed: Item) -> int:
+def _taken(state: Item, handed: Item, quality: int) -> int:
     """The number of a new message, which is in no queue."""
     number = state.free
     message = leg_message_at(state.messages, number)
@@ -252,40 +215,49 @@ def _taken(state: Item, handed: Item) -> int:
     message.time, message.arrived, message.published = handed.served, handed.arrived, handed.published
     message.rooted, message.size, message.number = handed.rooted, handed.size, handed.number
     message.window, message.topic = handed.window, handed.topic
-    message.kind, message.kept = handed.kind, handed.kept
+    message.kind, message.kept, message.quality = handed.kind, handed.kept or quality > 0, quality
+    message.attempts = message.got = message.released = 0
     return int(number)
 
 
 @kernel
-def _come(state: Item, user: int, leg: Item, handed: Item) -> None:
-    """Take a served message for the user, on an up-to-date leg with room for one more record."""
-    now = handed.served
+def _come(state: Item, user: int, leg: Item, handed: Item) -> int:
+    """Take a served message for the user, on an up-to-date leg with room for one more record; returns what lacks room, if anything."""
+    now, quality = handed.served, 0
     if handed.kind == BACK:
         if leg.held:
             go_on(leg, now)
-        return
+        return FINISHED
+    if state.qualities:
+        quality = quality_of(state, leg, user, handed.quality, handed.topic, now)
     if leg.away or leg.held:
-        miss(state, leg, _taken(state, handed), now, leg.session if leg.away else SESSION_RESUMED)
-        return
+        miss(state, leg, _taken(state, handed, quality), now, leg.session if leg.away else SESSION_RESUMED)
+        return FINISHED
     if now < leg.cut_until:
         count_outcome(state, handed.window, _DISCONNECTED)
-        return
+        return FINISHED
     if leg.backlog:
-        wait_in_session(state, leg, _taken(state, handed), now)
+        wait_in_session(state, leg, _taken(state, handed, quality), now)
         end_backlog(state, leg, now)
-        return
-    start = _start(state, leg, now)
-    waits = leg.waiting > 0 or start > now
-    if waits and not _has_room(state, leg, handed.size):
+        return FINISHED
+    start = _start(state, leg, now, quality)
+    # messages of quality of service 0 wait for the line only
+    waits = start > now or (leg.waiting > 0 and not (state.qualities and quality == 0))
+    if leg.cut or (waits and not _has_room(state, leg, handed.size)):
+        if state.qualities and state.overflow == CUT_OFF:
+            lacks = break_off(state, user, leg, np.nextafter(now, np.inf), leg.leaves)
+            if lacks != FINISHED:
+                return int(lacks)
         outcome = _make_room(state, leg, handed.size, now)
         if outcome != DELIVERED:
             count_outcome(state, handed.window, outcome)
-            return
-    number = _taken(state, handed)
+            return FINISHED
+    number = _taken(state, handed, quality)
     if waits:
         append(state, leg, number)
     else:
         _send(state, user, leg, number, start)
+    return FINISHED
 
 
 @kernel
@@ -298,10 +270,10 @@ def deliver_all(states: Items, handed: Items, users: NDArray[np.int64]) -> int:
             user = users[publication.first + state.place]
             leg = leg_at(state.legs, user)
             lacks = _catch_up(state, user, leg, publication.served)
-            lacks = _lacks(state) if lacks == FINISHED else lacks
+            lacks = lacking(state) if lacks == FINISHED else lacks
+            lacks = _come(state, user, leg, publication) if lacks == FINISHED else lacks
             if lacks != FINISHED:
                 return int(lacks)
-            _come(state, user, leg, publication)
             state.place += 1
         state.place = 0
         state.delivery += 1
@@ -318,8 +290,13 @@ def catch_up_all(states: Items, users: NDArray[np.int64], now: float, cuts: bool
         lacks = _catch_up(state, users[state.place], leg, now)
         if lacks != FINISHED:
             return int(lacks)
+        if state.qualities and cuts and leg.away == 0:
+            lacks = break_off(state, users[state.place], leg, np.nextafter(now, np.inf), leg.leaves)
+            if lacks != FINISHED:
+                return int(lacks)
         if not cuts:
-            forget_acknowledged(state, leg, now)
+            if not state.qualities:
+                forget_acknowledged(state, leg, now)
         elif state.survives:
             hold(state, leg, now)
         else:
@@ -336,6 +313,8 @@ def close_all(states: Items, legs: Items) -> int:
     while state.place < legs.size:
         leg = leg_at(state.legs, state.place)
         lacks = _catch_up(state, state.place, leg, state.horizon)
+        if lacks == FINISHED and state.qualities:
+            lacks = break_off(state, state.place, leg, state.horizon, state.horizon)
         if lacks != FINISHED:
             return int(lacks)
         if leg.away or leg.held or leg.backlog:

@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
-from sim.base.addresses import integers
+import math
+
+import numpy as np
+
+from sim.base.addresses import integer_rows, integers
 from sim.base.arrays import Item
 from sim.base.compiled import kernel
-from sim.brokers.statistics.ledger import ROWS
-from sim.brokers.statistics.record_kernels import COUNTERS, SUMS, add_exactly
-from sim.brokers.users.leg_record import leg_integer_at, leg_message_at, leg_real_at
+from sim.brokers.statistics.ledger import DELIVERED, ROWS
+from sim.brokers.statistics.record_kernels import (
+    BEST_EFFORT_USERS,
+    BINS,
+    CLIENT_WAIT,
+    COUNTERS,
+    RETAINED_DELAY,
+    RETAINED_DELIVERIES,
+    SESSION_DELAY,
+    SESSION_DELIVERIES,
+    SUMS,
+    USER_NOTIFICATION_DELAY,
+    USER_TREE_DELAY,
+    add_exactly,
+    delay_bin,
+)
+from sim.brokers.statistics.tallies import count_key
+from sim.brokers.users.leg_record import (
+    DELAYS_FULL,
+    FINISHED,
+    NO_MESSAGE,
+    RECEIPTS_FULL,
+    RETAINED,
+    UNTIL_BROKER,
+    UNTIL_SERVED,
+    WAITED,
+    leg_integer_at,
+    leg_message_at,
+    leg_real_at,
+)
 
 
 @kernel
@@ -70,8 +101,10 @@ def append(state: Item, leg: Item, number: int) -> None:
 
 @kernel
 def lose(state: Item, number: int, cause: int) -> None:
-    """Lose a message that is in no queue."""
-    count_outcome(state, leg_message_at(state.messages, number).window, cause)
+    """Lose a message that is in no queue, unless the user has it."""
+    message = leg_message_at(state.messages, number)
+    if message.got == 0:
+        count_outcome(state, message.window, cause)
     give_back(state, number)
 
 
@@ -100,3 +133,44 @@ def forget_acknowledged(state: Item, leg: Item, until: float) -> None:
         leg.first_sent = leg_message_at(state.messages, number).next
         leg.unacknowledged -= 1
         give_back(state, number)
+
+
+@kernel
+def lacking(state: Item) -> int:
+    """What lacks room for one more delivery or waiting message, if anything."""
+    if 2 * (state.delay_keys + 1) > state.delay_slots:
+        return DELAYS_FULL
+    if state.notes and state.noted == state.room:
+        return RECEIPTS_FULL
+    return NO_MESSAGE if state.frees == 0 else FINISHED
+
+
+@kernel
+def hand_over(state: Item, user: int, message: Item, arrival: float, waited: float) -> None:
+    """A message has arrived at the user."""
+    window, time = int(message.window), arrival
+    count_outcome(state, window, DELIVERED)
+    if state.notes:
+        leg_integer_at(state.received, state.noted).value = np.int64(message.topic) << 32 | user
+        state.noted += 1
+    if message.kind == WAITED:
+        count_one(state, window, SESSION_DELIVERIES)
+        add_to_sum(state, window, SESSION_DELAY, arrival - message.published)
+        return
+    if message.kind == RETAINED:
+        count_one(state, window, RETAINED_DELIVERIES)
+        add_to_sum(state, window, RETAINED_DELAY, arrival - message.published)
+        return
+    if state.until == UNTIL_SERVED:
+        time = message.time
+    elif state.until == UNTIL_BROKER:
+        time = message.arrived
+    delay = time - message.published
+    add_to_sum(state, window, USER_NOTIFICATION_DELAY, delay)
+    add_to_sum(state, window, CLIENT_WAIT, waited)
+    if math.isnan(message.rooted):
+        count_one(state, window, BEST_EFFORT_USERS)
+    else:
+        add_to_sum(state, window, USER_TREE_DELAY, time - message.rooted)
+    table = integer_rows(state.delays, state.delay_slots, 3)
+    state.delay_keys += count_key(table, window * BINS + delay_bin(delay), 0, 1)

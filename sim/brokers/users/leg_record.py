@@ -25,6 +25,7 @@ HANDED = np.dtype(
         ("topic", "i4"),
         ("kind", "i4"),
         ("kept", "i4"),  # whether sessions keep it for users who are away
+        ("quality", "i8"),  # of service
         ("first", "i8"),  # of its users, and how many
         ("count", "i8"),
     ],
@@ -45,6 +46,15 @@ LEG_MESSAGE = np.dtype(
         ("kind", "i4"),
         ("kept", "i4"),
         ("next", "i4"),
+        # by quality of service
+        ("quality", "i4"),
+        ("attempts", "i4"),  # that it has had, with those of its release
+        ("got", "i4"),  # 1 once the user has it
+        ("released", "i4"),  # 1 once the user has said so, with quality 2
+        ("order", "i8"),  # in which messages were sent
+        ("sent", "f8"),  # when (s), and arriving if it is not lost, and when the last answer comes
+        ("reaches", "f8"),
+        ("acknowledged", "f8"),
     ],
     align=True,
 )
@@ -52,30 +62,35 @@ LEG_MESSAGE = np.dtype(
 
 LEG = np.dtype(
     [
+        # what each message looks at, in one line of the cache
         ("free", "f8"),  # when the last one has been sent (s)
         ("last", "f8"),  # when it arrives
+        ("leaves", "f8"),  # when the user is next away (s), or has been since
         ("cut_until", "f8"),
-        ("bytes", "i8"),  # that wait
-        ("waiting", "i4"),  # messages: how many, the first and the last
-        ("first", "i4"),
-        ("end", "i4"),
-        ("unacknowledged", "i4"),  # likewise
+        ("waiting", "i4"),  # messages: how many
+        ("unacknowledged", "i4"),  # likewise, and the first and the last
         ("first_sent", "i4"),
         ("end_sent", "i4"),
-        ("caught", "i4"),  # likewise, that are on their way when the connection ends
-        ("first_caught", "i4"),
-        ("end_caught", "i4"),
+        ("caught", "i4"),  # how many are on their way when the connection ends
         ("slow", "i4"),  # 1 where it is
-        ("leaves", "f8"),  # when the user is next away (s), or has been since
+        ("away", "i4"),  # 1 while the user is
+        ("held", "i4"),  # 1 while its broker is down, and its session kept
+        ("backlog", "i4"),  # 1 while messages wait that waited at its return
+        # the others
+        ("cut", "i4"),  # 1 while what is in flight is broken off
+        ("bytes", "i8"),  # that wait
+        ("first", "i4"),  # that waits, and the last
+        ("end", "i4"),
+        ("first_caught", "i4"),  # likewise
+        ("end_caught", "i4"),
         ("returns", "f8"),
         ("returned", "f8"),  # when it was back last, or its broker was
         ("ready", "f8"),  # when the next message of its session may be sent
         ("absence", "i4"),  # the one after that, and where the user's end
         ("absences_end", "i4"),
+        ("quality", "i4"),  # the rows of its subscriptions, up to
+        ("qualities_end", "i4"),
         ("session", "i4"),  # what becomes of it in this absence
-        ("away", "i4"),  # 1 while it is
-        ("held", "i4"),  # 1 while its broker is down, and its session kept
-        ("backlog", "i4"),  # 1 while messages wait that waited at its return
     ],
     align=True,
 )
@@ -83,6 +98,13 @@ LEG = np.dtype(
 
 ABSENCE = np.dtype([("start", "f8"), ("end", "f8"), ("session", "i8")], align=True)
 """An absence of a user, as in `Absences`."""
+
+SUBSCRIBED = np.dtype([("topic", "i8"), ("time", "f8"), ("qos", "i8")], align=True)
+"""From when (s) on a user's subscription to a topic has a quality of service."""
+
+ANSWERS_BY_KIND = ("puback_messages", "pubrec_messages", "pubrel_messages", "pubcomp_messages")
+"""Counts of answers by kind: (re)sent by quality of service 1, and those of quality 2 in order."""
+QUALITY_COUNTS = (*ANSWERS_BY_KIND, "client_retransmissions", "client_duplicates")
 
 SPEED = np.dtype([("latency", "f8"), ("rate", "f8"), ("window", "i8")], align=True)
 """The capacity of legs: latency (s), bytes per second, messages in flight (0: no limit)."""
@@ -95,6 +117,8 @@ LEG_ARRAYS = {
     "absences": ABSENCE,
     "speeds": SPEED,
     "disconnects": _INTEGER,
+    "subscribed": SUBSCRIBED,
+    "by_quality": _INTEGER,
     "edges": _FLOAT,
     "received": _INTEGER,
 }
@@ -121,18 +145,25 @@ _INTEGERS = (
     "session_overflow",
     "survives",  # whether sessions outlive a crash of their broker
     "longest",  # the most messages that have waited in a session
+    "qualities",  # whether messages go by quality of service
+    "order",  # of the next message that is sent
+    "loss_key",
+    "quality_key",
 )
+_REALS = ("loss", "timeout", "share_0", "share_1")
 LEG_STATE = np.dtype(
     [(name, "i8") for name in (*_INTEGERS, *LEG_ARRAYS, *LEG_STATISTICS)]
-    + [(name, "f8") for name in ("jitter", "reconnect_after", "horizon", "oldest", "gap")],
+    + [(name, "f8") for name in ("jitter", "reconnect_after", "horizon", "oldest", "gap", *_REALS)],
     align=True,
 )
-"""All of it; `oldest` is how long a message may wait in a session, and `gap` lies between two that are sent from one (s)."""
+"""All of it; `oldest` is how long a message may wait in a session, and `gap` lies between two that are sent from one (s);
+`share_0` and `share_1` are the probabilities that a subscription has at most this quality, where that is not said."""
 
 leg_at = accessor(LEG)
 leg_message_at = accessor(LEG_MESSAGE)
 leg_speed_at = accessor(SPEED)
 absence_at = accessor(ABSENCE)
+subscribed_at = accessor(SUBSCRIBED)
 leg_integer_at = accessor(_INTEGER)
 leg_real_at = accessor(_FLOAT)
 

@@ -20,7 +20,7 @@ from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users import leg_kernels as lk
 from sim.brokers.users import leg_record as lr
 from sim.brokers.users.retained import Retained
-from sim.workloads.format.workload import NO_SESSION, Absences, Workload
+from sim.workloads.format.workload import NO_SESSION, Absences, Qualities, Workload
 
 _RECEIVED = 1 << 16  # deliveries that are noted at once
 _MESSAGES = 1 << 10  # the initial number of records
@@ -85,6 +85,19 @@ class SessionSetting:
     survive: bool = False
 
 
+@dataclass(frozen=True)
+class QualitySetting:
+    """Messages go to users by quality of service: that of subscriptions, where the workload does not say it, by `shares` of the three.
+
+    The way between a client and its broker loses a message, or an answer, with probability `loss`; who waits for an answer for
+    `timeout` (s) sends again.
+    """
+
+    shares: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    loss: float = 0.0
+    timeout: float = math.inf
+
+
 SESSIONS = SessionSetting()
 """The setting in which sessions are without limits."""
 
@@ -92,7 +105,8 @@ SESSIONS = SessionSetting()
 class Legs:
     """Carries what brokers have served to their users, and counts it (see `sim.brokers.users.leg_kernels`).
 
-    `keys` are for draws of jitter, by publication and user, and of slow users, by user.
+    `keys` are for draws of jitter, by publication and user; of slow users, by user; of what is lost, like jitter; and of the quality
+    of service of subscriptions, by user and topic.
     """
 
     def __init__(
@@ -102,7 +116,8 @@ class Legs:
         recorder: Recorder,
         workload: Workload,
         retained: Retained | None,
-        keys: tuple[int, int],
+        quality: QualitySetting | None,
+        keys: Sequence[int],
     ) -> None:
         assert recorder.deliveries is not None
         self._recorder, self._publications, self._deliveries = recorder, workload.publications, recorder.deliveries
@@ -120,6 +135,8 @@ class Legs:
         lk.slow_ones(legs, keys[1], setting.slow_share)
         legs["slow"][: setting.slow_first] = 1
         self._use("absences", _by_user(workload.absences, legs, recorder.horizon))
+        self._use("subscribed", _subscribed(workload.qualities, legs))
+        self._use("by_quality", np.zeros(len(recorder.measured) * len(lr.QUALITY_COUNTS), lr.LEG_ARRAYS["by_quality"]))
         self._use("legs", legs)
         self._use("speeds", speeds)
         self._use("disconnects", np.zeros(len(recorder.measured), lr.LEG_ARRAYS["received"]))
@@ -143,6 +160,10 @@ class Legs:
         state["oldest"] = math.inf if sessions.max_age is None else sessions.max_age
         state["gap"] = 0.0 if sessions.rate is None else 1.0 / sessions.rate
         state["survives"] = sessions.survive
+        state["qualities"], state["loss_key"], state["quality_key"] = quality is not None, keys[2], keys[3]
+        if quality is not None:
+            state["loss"], state["timeout"] = quality.loss, quality.timeout
+            state["share_0"], state["share_1"] = quality.shares[0], quality.shares[0] + quality.shares[1]
         if sessions.survive and len(self._publications):
             recorder.when_reconnected = self._back
         elif retained is not None:
@@ -175,7 +196,8 @@ class Legs:
         live = handed["kind"] == lr.LIVE
         handed["published"] = np.where(live, self._publications.time[number], handed["served"])
         handed["size"] = self._publications.size[number]
-        handed["kept"] = self._keeps_qos_0 | (self._publications.qos[number] != 0)
+        handed["quality"] = self._publications.qos[number]
+        handed["kept"] = self._keeps_qos_0 | ((handed["quality"] != 0) & (self._state["qualities"] == 0))
         handed["window"] = self._recorder.windows(handed["published"])
         users = self._find_users(handed, deliveries, audiences)
         self._run(lk.deliver_all, handed, users)
@@ -234,6 +256,9 @@ class Legs:
         self._recorder.session_queue = int(self._state["longest"])
         for window, many in enumerate(self._arrays["disconnects"]["value"].tolist()):
             self._recorder.counted["disconnects"][window] += many
+        counts = self._arrays["by_quality"]["value"].reshape(-1, len(lr.QUALITY_COUNTS))
+        recorder = self._recorder
+        recorder.count_at(np.array(recorder.edges[:-1]), dict(zip(lr.QUALITY_COUNTS, counts.T, strict=True)))
 
     def _run(self, kernel: Callable[..., int], *arguments: NDArray[np.generic]) -> None:
         """Run a kernel, and do what it cannot."""
@@ -267,4 +292,16 @@ def _by_user(absences: Absences, legs: Items, horizon: float) -> Items:
     found["start"], found["end"], found["session"] = rows.start[order], rows.end[order], rows.session[order]
     bounds = np.searchsorted(rows.user[order], np.arange(len(legs) + 1))
     legs["absence"], legs["absences_end"] = bounds[:-1], bounds[1:]
+    return found
+
+
+def _subscribed(qualities: Qualities, legs: Items) -> Items:
+    """The qualities of service of subscriptions (SUBSCRIBED), one user's after the other's, and where those of each leg are."""
+    order = np.lexsort((qualities.time, qualities.topic, qualities.user))
+    found = np.zeros(len(qualities), lr.SUBSCRIBED)
+    found["topic"], found["time"], found["qos"] = (
+        column[order] for column in (qualities.topic, qualities.time, qualities.qos)
+    )
+    bounds = np.searchsorted(qualities.user[order], np.arange(len(legs) + 1))
+    legs["quality"], legs["qualities_end"] = bounds[:-1], bounds[1:]
     return found

@@ -56,6 +56,7 @@ def wait_in_session(state: Item, leg: Item, number: int, now: float) -> None:
     """Let a message wait behind the others in the session, which may have no room."""
     size = leg_message_at(state.messages, number).size
     lose_old(state, leg, now)
+    leg.free = max(leg.free, now)  # what waits behind those that are lost is not sent before
     could = state.session_bound != 0 and (state.session_bytes < 0 or size <= state.session_bytes)
     while state.session_overflow == DROP_OLDEST and could and not _has_room(state, leg, size):
         lose(state, take_first(state, leg), _FULL)

@@ -61,6 +61,8 @@ def validate_workload(workload: Workload, folder: Path, tables: Collection[str] 
         elif name == "shares":
             checks.rising("topic", table.topic, "user", table.user)
             checks.between("group", table.group, 0, 2**31 - 1)
+        elif name == "qualities":
+            checks.between("qos", table.qos, 0, 2)
         if name == "absences":
             checks.apart(table.user, table.start, table.end)
 

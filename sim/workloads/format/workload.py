@@ -227,6 +227,16 @@ class Shares(ColumnTable):
     group: NDArray[np.int32]
 
 
+@dataclass(frozen=True)
+class Qualities(ColumnTable):
+    """From when (s) on users' subscriptions to topics have a quality of service (0, 1 or 2), sorted by time; where it is known."""
+
+    time: NDArray[np.float64]
+    user: NDArray[np.int32]
+    topic: NDArray[np.int32]
+    qos: NDArray[np.int8]
+
+
 EVENT_TABLES: dict[str, type[ColumnTable]] = {
     "subscription_events": SubscriptionEvents,
     "publications": Publications,
@@ -236,11 +246,12 @@ EVENT_TABLES: dict[str, type[ColumnTable]] = {
     "absences": Absences,
     "retained_requests": RetainedRequests,
     "shares": Shares,
+    "qualities": Qualities,
 }
 """The tables of a workload's events and of what is shared, in the order in which they are written and checked."""
 LARGE_TABLES = ("interests", *EVENT_TABLES)
 """The tables that may have been written in parts before the others."""
-OPTIONAL_TABLES = ("movements", "sessions", "deliveries", "absences", "retained_requests", "shares")
+OPTIONAL_TABLES = ("movements", "sessions", "deliveries", "absences", "retained_requests", "shares", "qualities")
 """Tables that are left out where they are empty."""
 OPTIONAL_COLUMNS: dict[str, dict[str, int]] = {"publications": {"retain": 0, "qos": -1}}
 """Columns of tables that are left out where they have these values everywhere."""
@@ -270,6 +281,7 @@ class Workload:
     absences: Absences = field(default_factory=Absences.none)
     retained_requests: RetainedRequests = field(default_factory=RetainedRequests.none)
     shares: Shares = field(default_factory=Shares.none)
+    qualities: Qualities = field(default_factory=Qualities.none)
     content: Content | None = None
     period: float = DAY
     origin: str = "1970-01-01T00:00:00Z"

@@ -20,6 +20,7 @@ from sim.workloads.format.workload import (
     Deliveries,
     Interests,
     Publications,
+    Qualities,
     RetainedRequests,
     Sessions,
     SubscriptionEvents,
@@ -27,7 +28,13 @@ from sim.workloads.format.workload import (
     Users,
     Workload,
 )
-from sim.workloads.models.log_sessions import LogChanges, follow, retained_before, retained_requests
+from sim.workloads.models.log_sessions import (
+    LogChanges,
+    follow,
+    retained_before,
+    retained_requests,
+    subscribed_qualities,
+)
 from sim.workloads.models.log_tables import SECOND, EventLog
 from sim.workloads.models.shared_subscriptions import Members, SharedNames, Subscribed, with_shared_filters
 
@@ -54,7 +61,8 @@ def event_workload(
     control, published = log.control, log.published
     effect, sessions, changes, absences = follow(control, len(log.clients), persistent, queues_qos_0)
     requests = retained_requests(control, published, shared.group_of >= 0, log.topics, grammar)
-    effect[requests.row] = True
+    granted = subscribed_qualities(control, shared, published, log.topics, grammar)
+    effect[requests.row] = effect[granted.row] = True
     foreign = retained_before(log.delivered, published)
     delivered = log.delivered.rows(~foreign) if foreign.any() else log.delivered
     unused = Unused(~effect, foreign)
@@ -110,6 +118,9 @@ def event_workload(
             seconds(control.micros[requests.row]), user(control.client[requests.row]), topic(requests.topic)
         ),
         shares=members.shares(user),
+        qualities=Qualities(
+            seconds(granted.micros), user(members.user_of(*granted.who)), topic(granted.topic), granted.qos
+        ),
         origin=f"{np.datetime64(origin // SECOND, 's')}Z",
         unmatched=dict(zip([log.topics[asked] for asked in silent.tolist()], subscriptions.tolist(), strict=True)),
         **about,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +62,33 @@ class LogRequests(ColumnTable):
     topic: NDArray[np.int32]
 
 
+@dataclass(frozen=True)
+class LogQualities(ColumnTable):
+    """When (µs) which client, in which group (-1: by itself), has another quality of service than before, by which row."""
+
+    micros: NDArray[np.int64]
+    client: NDArray[np.int32]
+    group: NDArray[np.int32]
+    row: NDArray[np.int64]
+    topic: NDArray[np.int32]
+    qos: NDArray[np.int8]
+
+    @property
+    def who(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The clients and their groups."""
+        return self.client, self.group
+
+
+class _Shared(Protocol):
+    """The part of `SharedNames` that says what names subscribe to, and by which group."""
+
+    @property
+    def group_of(self) -> NDArray[np.int32]: ...
+
+    @property
+    def filter_of(self) -> NDArray[np.int32]: ...
+
+
 def follow(
     control: Control, clients: int, persistent: bool, queues_qos_0: bool
 ) -> tuple[NDArray[np.bool_], LogSessions, LogChanges, LogAbsences]:
@@ -104,10 +132,19 @@ def retained_requests(
 ) -> LogRequests:
     """The subscriptions, except to `shared` filters (topics + 1), to topics that had a retained message at some time."""
     held = np.unique(published.topic[(published.retain == 1) & (published.size > 0)])
-    rows = (
-        np.flatnonzero((control.action == SUBSCRIBE) & ~shared[control.topic]) if len(held) else np.empty(0, np.int64)
-    )
-    filters, which = np.unique(control.topic[rows], return_inverse=True)
+    asks = (control.action == SUBSCRIBE) & ~shared[control.topic]
+    return _matched(control.topic, np.flatnonzero(asks & (len(held) > 0)), held, topics, grammar)
+
+
+def _matched(
+    filter_of: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    held: NDArray[np.int32],
+    topics: Sequence[str],
+    grammar: Grammar,
+) -> LogRequests:
+    """These rows with each topic among those `held` that their filter matches."""
+    filters, which = np.unique(filter_of[rows], return_inverse=True)
     matches = TopicIndex([topics[f] for f in filters.tolist()], grammar).match_all([topics[t] for t in held.tolist()])
     by_filter = np.argsort(matches.subscription, kind="stable")
     matched = np.repeat(held.astype(np.int32), np.diff(matches.indptr))[by_filter]
@@ -115,6 +152,37 @@ def retained_requests(
     lengths = np.diff(first)[which]
     place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     return LogRequests(np.repeat(rows, lengths), matched[np.repeat(first[which], lengths) + place])
+
+
+def subscribed_qualities(
+    control: Control, shared: _Shared, published: EventPublications, topics: Sequence[str], grammar: Grammar
+) -> LogQualities:
+    """The rows with the topics with publications to which a client's subscription has another quality of service from then on.
+
+    Of several filters that match a topic, the highest quality counts, by MQTT 5.0, section 3.3.4; those by which the client is in a
+    group are apart.
+    """
+    asks = control.action == SUBSCRIBE
+    known = asks & (control.qos >= 0)
+    rows = np.flatnonzero((asks | (control.action == UNSUBSCRIBE)) & known.any())
+    groups = shared.group_of[control.topic]
+    found = _matched(shared.filter_of[control.topic], rows, np.unique(published.topic), topics, grammar)
+    held: dict[tuple[int, int, int], dict[int, int]] = {}
+    kept, qualities = list[int](), list[int]()
+    for place in np.argsort(found.row, kind="stable").tolist():
+        row, topic = found.row.item(place), found.topic.item(place)
+        mine = held.setdefault((control.client.item(row), groups.item(row), topic), {})
+        before = max(mine.values(), default=-1)
+        mine.pop(control.topic.item(row), None)
+        if known[row]:
+            mine[control.topic.item(row)] = control.qos.item(row)
+        now = max(mine.values(), default=-1)
+        if now not in (before, -1):
+            kept.append(place)
+            qualities.append(now)
+    found = found.rows(np.array(kept, np.int64))
+    of = control.rows(found.row)
+    return LogQualities(of.micros, of.client, groups[found.row], found.row, found.topic, np.array(qualities, np.int8))
 
 
 def retained_before(delivered: Delivered, published: EventPublications) -> NDArray[np.bool_]:

@@ -36,6 +36,7 @@ def resample(workload: Workload, generator: np.random.Generator) -> Workload:
     session, session_user = _rows_of(sessions.start, sessions.user, picked)
     absence, absent_user = _rows_of(workload.absences.start, workload.absences.user, picked)
     request, asking_user = _rows_of(workload.retained_requests.time, workload.retained_requests.user, picked)
+    quality, subscribed_user = _rows_of(workload.qualities.time, workload.qualities.user, picked)
     # actions from outside belong to one additional user, who is always picked once
     publisher = np.where(published.publisher < 0, users, published.publisher)
     publication, publisher = _rows_of(published.time, publisher, np.append(picked, users))
@@ -52,6 +53,7 @@ def resample(workload: Workload, generator: np.random.Generator) -> Workload:
         absences=replace(workload.absences.rows(absence), user=absent_user),
         retained_requests=replace(workload.retained_requests.rows(request), user=asking_user),
         shares=_shares_of(workload.shares, picked),
+        qualities=replace(workload.qualities.rows(quality), user=subscribed_user),
     )
     if workload.content is None:
         return drawn
