@@ -1447,6 +1447,8 @@ def clients(network: Network, came: list[Coming], since: float, until: float) ->
     said |= {"client_retransmissions": "retransmissions", "client_duplicates": "duplicates"}
     return {
         "lost_leg": lost["leg"],
+        "publishing_delay": None,
+        "unpublished": 0,
         **{
             name: sum(
                 many
