@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import typer.main
@@ -59,6 +60,13 @@ def test_every_page_is_in_the_navigation_of_the_site() -> None:
         assert f"reference/{name}.md" in said
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert any(line.startswith("mkdocs-material") for line in extras["docs"])
+
+
+def test_the_site_is_searched_without_a_network() -> None:
+    """The theme fetches a script from a network unless one of this name is given."""
+    (script,) = re.findall(r"^extra: \{polyfills: \[(.*)\]\}$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert Path(script).name == "iframe-worker.js"
+    assert "window.Worker" in (ROOT / "docs" / script).read_text()
 
 
 def test_links_out_of_the_docs_become_paths() -> None:
