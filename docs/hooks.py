@@ -29,4 +29,11 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     What follows a block's language is for the tests that run it. The site would not take such a line for the beginning of a block.
     """
     markdown = re.sub(r"^( *```\w+) .*$", r"\1", markdown, flags=re.MULTILINE)
-    return re.sub(r"\[([^\]]*)\]\((?:\.\./)+([^)]*)\)", r"\1 (`\2`)", markdown)
+    return re.sub(r"\[([^\]]*)\]\((?:(?:\.\./)+|(?=example-plugin))([^)]*)\)", r"\1 (`\2`)", markdown)
+
+
+def on_page_content(html: str, page: Any, **_: Any) -> str:
+    """Lead the links of notebooks, which are written for files, to pages."""
+    return (
+        re.sub(r'href="(\.\./[\w/-]+)\.md\b', r'href="\1.html', html) if page.file.src_uri.endswith(".ipynb") else html
+    )

@@ -6,13 +6,15 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import typer.main
 from reader import ROOT
 
 import sim
-from docs.hooks import on_page_markdown
+from docs.hooks import on_page_content, on_page_markdown
 from docs.reference import pages
 from sim.cli.app import app
 from sim.metrics import OURS
@@ -73,6 +75,13 @@ def test_links_out_of_the_docs_become_paths() -> None:
     assert on_page_markdown("see [views](../sim/policies/views.py) and [x](x.md)") == (
         "see views (`sim/policies/views.py`) and [x](x.md)"
     )
+    assert on_page_markdown("in [a plug-in](example-plugin)") == "in a plug-in (`example-plugin`)"
+
+
+@pytest.mark.parametrize(("source", "ending"), [("notebooks/sweep.ipynb", "html"), ("sweep.md", "md")])
+def test_links_of_notebooks_lead_to_pages(source: str, ending: str) -> None:
+    page = SimpleNamespace(file=SimpleNamespace(src_uri=source))
+    assert on_page_content('<a href="../python.md#tables">', page) == f'<a href="../python.{ending}#tables">'
 
 
 def test_blocks_of_the_site_leave_out_what_only_tests_read() -> None:
