@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from sim.base.imports import own_imports
-from sim.base.memory import collecting_rarely
 from sim.base.private import temporary_home, user_cache
 
 P = ParamSpec("P")
@@ -113,7 +112,7 @@ class _Dispatcher(CPUDispatcher):
         return super().get_call_template([_widened(arg) for arg in args], {key: _widened(kws[key]) for key in kws})
 
     def compile(self, sig: Any) -> Any:
-        with global_compiler_lock, _alone(Path(self._cache._cache_file._index_path)), collecting_rarely():
+        with global_compiler_lock, _alone(Path(self._cache._cache_file._index_path)):
             return super().compile(sig)
 
 

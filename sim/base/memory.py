@@ -22,7 +22,7 @@ _GROUP_FILES = (
 
 @contextmanager
 def collecting_rarely() -> Iterator[None]:
-    """Make Python collect garbage less often: runs and compilers create millions of objects, with hardly any reference cycles."""
+    """Make Python collect garbage less often: a run creates millions of objects, with hardly any reference cycles."""
     before = gc.get_threshold()
     if before[0]:  # otherwise collection is off
         gc.set_threshold(50_000, 20, 20)
