@@ -160,12 +160,15 @@ class HealingControl:
         brokers, outages = self._absent | (noticed & self._down), self._outages
         if self._noticed:
             self._noticed &= self._lasting()
+        same = np.array_equal(brokers, self._bypassed)
+        if same and not self._noticed and not self._cuts.any():
+            return None
+        if self.busy():  # a node may have two brokers now
+            self._late |= noticed
+            return None
         avoided = self._avoided if outages is None else outages.of(self._noticed)
         cuts = avoided.moved(self._fabric.node_of)
-        if np.array_equal(brokers, self._bypassed) and cuts.same(self._cuts):
-            return None
-        if self.busy():
-            self._late |= noticed
+        if same and cuts.same(self._cuts):
             return None
         now, trees = self._fabric.clock.now, self._trees
         if brokers.all():  # nobody is there to do anything
@@ -174,7 +177,7 @@ class HealingControl:
         repair = self._overlay.heal(self._at_nodes(brokers), self._at_nodes(self._absent), cuts)
         self._avoided = avoided
         if outages is not None:
-            outages.avoid(avoided)
+            outages.avoid(avoided, cuts)
         around = repair.around[self._fabric.node_of]
         if not trees.bootstrapping:
             self._recorder.count(counter, now, repair.messages)

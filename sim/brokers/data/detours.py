@@ -87,7 +87,7 @@ class Detours:
         if outages.bypassed.item(sender):
             return None
         node = node_of.item(sender)
-        cuts = outages.avoided.moved(node_of) if outages.avoids else None
+        cuts = outages.avoided_nodes if outages.avoids else None
         avoided = outages.bypassed[broker_of], cuts
         found = detour(overlay.routes_from(topic, node), node, node_of[list(to)].tolist(), *avoided)
         tree = found.tree

@@ -30,7 +30,10 @@ class Outages:
         self.slowed = np.ones(brokers)
         self.side = np.zeros(brokers, np.int64)
         self.links = np.empty(0, np.int64)
-        self.avoided, self.avoids = no_cuts(brokers), False
+        self.avoided = self.avoided_nodes = no_cuts(
+            brokers
+        )  # links that the overlay routes around, of brokers and of their nodes
+        self.avoids = False
         self.active = self.cuts = False
         self._brokers, self._partitions = brokers, partitions
         self._lasting = np.zeros(len(partitions), np.bool_)
@@ -93,9 +96,9 @@ class Outages:
         partitions[[~cut for cut in cuts if cut < 0]] = True
         return Cuts(self._sides(partitions), np.array(sorted(cut for cut in cuts if cut >= 0), np.int64))
 
-    def avoid(self, cuts: Cuts) -> None:
-        """The overlay routes around these links."""
-        self.avoided, self.avoids = cuts, cuts.any()
+    def avoid(self, brokers: Cuts, nodes: Cuts) -> None:
+        """The overlay routes around these links, between brokers and between the nodes on which they stand."""
+        self.avoided, self.avoided_nodes, self.avoids = brokers, nodes, brokers.any()
 
     def _look(self) -> None:
         self.cuts = bool(self._lasting.any() or self._pairs)
