@@ -11,7 +11,9 @@ from sim.base.errors import ScenarioError
 from sim.experiments.results import Results
 from sim.files.parquet import read_frame
 from sim.scenario.experiment import Experiment
+from sim.workloads.format.folder import load_workload
 from sim.workloads.format.manifest import read_manifest
+from sim.workloads.models.live_filters import with_topics_of_filters
 
 KEYS = ["topic", "user"]
 
@@ -93,7 +95,7 @@ def _compare(folder: Path, horizon: float | None, simulated: pd.DataFrame) -> pd
     )
     counts["subscriber"] = counts["user"].map(users)
     if (folder / "shares.parquet").exists():
-        shares = read_frame(folder / "shares.parquet", [*KEYS, "group"])
+        shares = _shares(folder)
         shares["name"] = shares["user"].map(users)
         members = shares.groupby(["topic", "group"]).agg(user=("user", "min"), subscriber=("name", _together))
         counts = counts.merge(shares.drop(columns="name"), on=KEYS, how="left")
@@ -109,6 +111,13 @@ def _compare(folder: Path, horizon: float | None, simulated: pd.DataFrame) -> pd
             "difference": counts["simulated"] - counts["trace"],
         }
     ).reset_index(drop=True)
+
+
+def _shares(folder: Path) -> pd.DataFrame:
+    """Who shares which topics."""
+    if "filters" not in read_manifest(folder)[0]["counts"]:
+        return read_frame(folder / "shares.parquet", [*KEYS, "group"])
+    return pd.DataFrame(with_topics_of_filters(load_workload(folder)).shares.columns)
 
 
 def _together(names: pd.Series[str]) -> str:

@@ -1,4 +1,7 @@
-"""Topics per second matched against filters of MQTT by the compiled trie, and by paho's `MQTTMatcher` if it is installed."""
+"""Topics per second matched against filters of MQTT by the compiled trie, and by paho's `MQTTMatcher` if it is installed.
+
+And how fast millions of filters come and go, and the memory that they take.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from sim.content.topic_filters import MQTT_FILTERS, TopicIndex
 
 COUNT, TOPICS = 100_000, 1_000_000
 BAR, COMPARED, TIMES = 1_000_000, 20_000, 4
+MANY, CHANGES, BYTES = 2_000_000, 500_000, 300
 KINDS = ("temperature", "humidity", "co2", "motion", "power")
 
 
@@ -54,6 +58,20 @@ def figures() -> Iterator[Figure]:
         _, theirs, ratio = alternate(lambda: _rate(index, topics), lambda: _rate_of_paho(paho, some))
         text = f"{ratio:,.0f} × ({theirs:,.0f}/s)"
         yield Figure("the same, of paho's MQTTMatcher", text, f"≥ {TIMES} ×", ratio >= TIMES)
+
+    yield from _changing(generator)
+
+
+def _changing(generator: np.random.Generator) -> Iterator[Figure]:
+    """Filters that come and go in random order, in changes/s, and bytes of each."""
+    filters, found = building_filters(12 * MANY // 10, generator)[:MANY], list[TopicIndex]()
+    seconds = cpu_seconds(lambda: found.append(TopicIndex(filters, MQTT_FILTERS)))
+    [index] = found
+    order = generator.permutation(MANY)
+    rate = 2 * MANY / (cpu_seconds(lambda: index.remove(order)) + cpu_seconds(lambda: index.add(order)))
+    yield Figure(f"{MANY:,} MQTT filters come and go: changes/s", f"{rate:,.0f}", f"≥ {CHANGES:,}", rate >= CHANGES)
+    text = f"{index.nbytes / MANY:.0f} B ({seconds:.1f} s to build it)"
+    yield Figure("the same: memory of a filter", text, f"≤ {BYTES} B", index.nbytes <= BYTES * MANY)
 
 
 def _rate(index: TopicIndex, topics: Sequence[str]) -> float:

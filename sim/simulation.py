@@ -54,6 +54,7 @@ from sim.workloads.faults.fault import Fault, FaultModel, FaultSetting, Slowdown
 from sim.workloads.faults.promises import FaultPromises
 from sim.workloads.faults.schedule import FaultSchedule, impossible, resolve_faults
 from sim.workloads.format.workload import Topics, Workload
+from sim.workloads.models.live_filters import with_topics_of_filters
 from sim.workloads.models.location import redrawn
 from sim.workloads.promises import Generator, WorkloadPromises
 
@@ -81,13 +82,16 @@ def prepare_workload(scenario: Scenario, replication: int, base: Workload | None
     """The workload of one replication: newly generated, or the prepared `base`.
 
     If the scenario asks for it, friends of a prepared workload are redrawn in each replication after the first, users in all.
+    Subscriptions to filters are then those to topics, as these appear.
     """
     streams = Streams(scenario.seed, replication)
     table = scenario.workload
     if base is None:
         generator: Generator = plugins.make(WorkloadPromises, table.kind, table.parameters)
-        return generator.generate(streams)
-    return redrawn(base, streams, table.resample_users) if replication or table.resample_users else base
+        return with_topics_of_filters(generator.generate(streams))
+    return with_topics_of_filters(
+        redrawn(base, streams, table.resample_users) if replication or table.resample_users else base
+    )
 
 
 def broker_sites(scenario: Scenario, workload: Workload) -> tuple[Sites, float | None]:

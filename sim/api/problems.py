@@ -132,8 +132,9 @@ def check_design(algorithm: str, k: str | float | None = None, strict: bool = Fa
 def interests_of(folder: str | Path) -> list[list[int]]:
     """The topics of each user of a workload, at its start."""
     from sim.workloads.format.folder import load_workload
+    from sim.workloads.models.live_filters import with_topics_of_filters
 
-    interests = load_workload(Path(folder)).interests
+    interests = with_topics_of_filters(load_workload(Path(folder))).interests
     bounds, topics = interests.indptr.tolist(), interests.indices.tolist()
     return [topics[start:stop] for start, stop in itertools.pairwise(bounds)]
 

@@ -122,6 +122,7 @@ def prepare_events(
     actions: str | None = None,
     sessions: Literal["clean", "persistent"] = "clean",
     filters: Literal["exact", "mqtt", "nats"] | None = None,
+    live_filters: bool = False,
     size: int = 100,
     span: TimeSpan = _ALL_TIMES,
     append: bool = False,
@@ -142,6 +143,7 @@ def prepare_events(
         sessions: whether subscriptions end with their session ("clean") or are restored in the next one ("persistent").
         filters: which wildcards subscriptions have: none ("exact"), those of MQTT (+, #), or those of NATS (*, >); by default
             as the format has them, exact for files of tables.
+        live_filters: keep filters in the workload, for topics that appear in a simulation, instead of the topics that they match.
         size: the size of a publication, in bytes, where the log has none.
         span: use only rows of this time.
         append: keep the rows beside the workload, so that files of another day can join it by the same call.
@@ -170,8 +172,17 @@ def prepare_events(
     fields.require("events", needed_fields(fields))
     words = action_words(actions)
     grammar = filters or default_filters(fields)
+    if live_filters and grammar == "exact":
+        raise InputError("--live-filters: has no effect without wildcards (--filters mqtt, --filters nats)")
     chosen = EventOptions(
-        span.micros(fields.time_zone), size, words, sessions == "persistent", grammar, append=append, work=spark.work
+        span.micros(fields.time_zone),
+        size,
+        words,
+        sessions == "persistent",
+        grammar,
+        live_filters,
+        append=append,
+        work=spark.work,
     )
     with spark.started(sources, [fields], not progress) as (session, more):
         return events_prepared(session, [source.path for source in sources], folder, fields, chosen, **more)

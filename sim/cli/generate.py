@@ -182,6 +182,7 @@ def _facts(summary: Raw) -> Iterator[tuple[str, str]]:
 
 def _counts(counts: dict[str, int], rates: dict[str, float | None]) -> Iterator[tuple[str, str, str]]:
     said = {
+        "filters": "among the topics",
         "interests": "at the start",
         "subscription_events": f"{_number(rates['subscription_changes_per_user_hour'])} per user and hour",
         "publications": f"{_number(rates['publications_per_hour'])} per hour, "
@@ -190,7 +191,17 @@ def _counts(counts: dict[str, int], rates: dict[str, float | None]) -> Iterator[
         "deliveries": f"{_number(rates.get('deliveries_per_publication'))} per publication",
     }
     always = ("users", "topics", "interests", "subscription_events", "publications", "movements")
-    for name in (*always, "sessions", "subscriptions", "fields", "values", "deliveries", "shares"):
+    for name in (
+        *always[:2],
+        "filters",
+        *always[2:],
+        "sessions",
+        "subscriptions",
+        "fields",
+        "values",
+        "deliveries",
+        "shares",
+    ):
         if name in always or name in counts:
             yield NAMES.get(name, name), f"{counts[name]:,}", said.get(name, "")
 

@@ -58,6 +58,13 @@ def events(
             "those of NATS (*, >). [default: by the format, exact for files of tables]",
         ),
     ] = None,
+    live_filters: Annotated[
+        bool,
+        option(
+            "",
+            "Keep filters in the workload: in a simulation they match topics as these appear, with their first publication.",
+        ),
+    ] = False,
     size: Annotated[int, option("", "Size of a publication, in bytes, where the log has none.", min=0)] = 100,
     span: TimeSpan,
     append: options.Append = False,
@@ -77,22 +84,29 @@ def events(
         actions=actions,
         sessions=sessions,
         filters=filters,
+        live_filters=live_filters,
         size=size,
         span=span,
         append=append,
         spark=spark,
         progress=not quiet,
     )
-    subscriptions = int((workload.subscription_events.action > 0).sum())
+    typer.echo(f"{out}: {_summary(workload)}")
+
+
+def _summary(workload: Workload) -> str:
+    """What became of the rows, and what the workload has."""
     from sim.workloads.models.shared_subscriptions import is_member_apart
 
-    groups, apart = (
-        len(set(workload.shares.group.tolist())),
-        sum(map(is_member_apart, workload.users.names.to_pylist())),
-    )
+    subscriptions = int((workload.subscription_events.action > 0).sum())
+    groups = len(set(workload.shares.group.tolist()))
+    apart = sum(map(is_member_apart, workload.users.names.to_pylist()))
+    lasting = workload.counts.get("filters", 0)
+    wild = f"{lasting:,} filters, " if lasting else ""
     shared = f" ({groups:,} groups share some)" if groups else ""
-    typer.echo(
-        f"{out}: {options.rows_said(workload)}; {len(workload.users) - apart:,} clients, {len(workload.topics):,} topics, "
+    return (
+        f"{options.rows_said(workload)}; {len(workload.users) - apart:,} clients, "
+        f"{len(workload.topics) - lasting:,} topics, {wild}"
         f"{len(workload.sessions):,} sessions, {subscriptions:,} subscriptions{shared}, {len(workload.publications):,} publications, "
         f"{len(workload.deliveries):,} deliveries{_unmatched(workload, str(workload.generator['filters']))}"
     )

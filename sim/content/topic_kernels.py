@@ -1,4 +1,7 @@
-"""The compiled trie of topic filters: built from, and walked by, the bytes of names. Slow twin: tests/oracles/topic_filters.py."""
+"""The compiled trie of topic filters: built from, and walked by, the bytes of names. Slow twin: tests/oracles/topic_filters.py.
+
+A trie is built once for all filters that may ever be in force; then filters come and go in time that depends on their levels alone.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.base.compiled import inlined, kernel
+from sim.base.compiled import kernel
 
-ABSENT = -1
+ABSENT, OUT = -1, -2
 _FACTOR, _MIX = 0x9E3779B97F4A7C15, 0xFF51AFD7ED558CCD
 _NODE, _LEVEL, _CHILD = 0, 1, 2  # columns of `Trie.edges`
-_ONE, _ENDS, _ENDS_REST = 0, 1, 2  # columns of `Trie.nodes`
+_ONE, _ENDS, _BELOW = 0, 1, 3  # columns of `Trie.nodes`; _ENDS + 1 is that of filters for the rest
 
 
 class NameBytes(NamedTuple):
@@ -43,8 +46,13 @@ class Trie(NamedTuple):
 
     `level_at` (slots) is a hash table with linear probing of levels, of which `level_hash` and `level_text` (levels, 2) have the hash,
     and where the bytes are in the filters' data. `edges` (slots, 4) is another one of (node, level, child). `nodes` (nodes, 4) are the
-    child by the wildcard of a level, and the last filter that ends at the node, or there with the wildcard for the rest; `before`
-    (filters) is the one before it that does so too. Rows have four columns so that each is within one line of the processor's cache.
+    child by the wildcard of a level, the last filter that ends at the node, or there with the wildcard for the rest, and the number
+    of filters in force at the node and below. Rows have four columns so that each is within one line of the processor's cache.
+    A child c without any in force is recorded as -2 - c, so that no walk gets there.
+
+    `before` and `after` (filters) chain those that end alike; `before` is -2 for those out of force. `parent` (nodes) is the node
+    above, and `slot` that of the edge from there; `home` (filters) is twice the node where a filter ends, plus 1 for the wildcard for
+    the rest.
     """
 
     level_at: NDArray[np.int32]
@@ -53,10 +61,14 @@ class Trie(NamedTuple):
     edges: NDArray[np.int32]
     nodes: NDArray[np.int32]
     before: NDArray[np.int32]
+    after: NDArray[np.int32]
+    parent: NDArray[np.int32]
+    slot: NDArray[np.int32]
+    home: NDArray[np.int32]
 
 
 @kernel
-def _cut_level(data: NDArray[np.uint8], at: int, stop: int, separator: int) -> tuple[int, np.uint64]:
+def cut_level(data: NDArray[np.uint8], at: int, stop: int, separator: int) -> tuple[int, np.uint64]:
     """Where the level that begins at `at` ends, and its hash."""
     value = np.uint64(0)
     while at < stop and data[at] != separator:
@@ -67,7 +79,7 @@ def _cut_level(data: NDArray[np.uint8], at: int, stop: int, separator: int) -> t
 
 
 @kernel
-def _level_slot(
+def level_slot(
     trie: Trie, filters: NDArray[np.uint8], level: np.uint64, data: NDArray[np.uint8], start: int, stop: int
 ) -> int:
     """The slot of a level, or the free one where it would be."""
@@ -89,7 +101,7 @@ def _level_slot(
 
 
 @kernel
-def _edge_slot(edges: NDArray[np.int32], node: int, level: int) -> int:
+def edge_slot(edges: NDArray[np.int32], node: int, level: int) -> int:
     """The slot of the edge from a node by a level, or the free one where it would be."""
     last = edges.shape[0] - 1
     mixed = (np.uint64(node) << np.uint64(32) | np.uint64(level)) * np.uint64(_FACTOR)
@@ -100,8 +112,8 @@ def _edge_slot(edges: NDArray[np.int32], node: int, level: int) -> int:
 
 
 @kernel
-def build_trie(filters: NameBytes, grammar: Grammar, trie: Trie) -> int:
-    """Add the filters to an empty trie; returns the number of nodes.
+def build_trie(filters: NameBytes, grammar: Grammar, trie: Trie) -> tuple[int, int]:
+    """Add the filters to an empty trie, out of force; returns the numbers of nodes and of levels.
 
     It has room for a node, a level and an edge for each level of each filter.
     """
@@ -109,48 +121,123 @@ def build_trie(filters: NameBytes, grammar: Grammar, trie: Trie) -> int:
     nodes, levels = 1, 0
     for f in range(starts.size - 1):
         at, stop, node = starts[f], starts[f + 1], 0
-        ends = _ENDS
+        rest = 0
         while True:
-            end, hashed = _cut_level(data, at, stop, grammar.separator)
+            end, hashed = cut_level(data, at, stop, grammar.separator)
             single = end - at == 1
             if single and data[at] == grammar.rest and end == stop:
-                ends = _ENDS_REST
+                rest = 1
                 break
             if single and data[at] == grammar.one:
                 child = trie.nodes[node, _ONE]
                 if child == ABSENT:
                     child = trie.nodes[node, _ONE] = nodes
             else:
-                slot = _level_slot(trie, data, hashed, data, at, end)
+                slot = level_slot(trie, data, hashed, data, at, end)
                 level = trie.level_at[slot]
                 if level == ABSENT:
                     level = trie.level_at[slot] = levels
                     trie.level_hash[level], trie.level_text[level, 0], trie.level_text[level, 1] = hashed, at, end
                     levels += 1
-                slot = _edge_slot(trie.edges, node, level)
+                slot = edge_slot(trie.edges, node, level)
                 child = trie.edges[slot, _CHILD]
                 if child == ABSENT:
                     child = trie.edges[slot, _CHILD] = nodes
                     trie.edges[slot, _NODE], trie.edges[slot, _LEVEL] = node, level
-            nodes += child == nodes
+            if child == nodes:
+                trie.parent[child] = node
+                nodes += 1
             node = child
             if end == stop:
                 break
             at = end + 1
-        trie.before[f], trie.nodes[node, ends] = trie.nodes[node, ends], f
-    return nodes
+        trie.home[f] = 2 * node + rest
+    return nodes, levels
 
 
 @kernel
-def pack_edges(edges: NDArray[np.int32], packed: NDArray[np.int32]) -> None:
-    """Put edges into an empty table of another size."""
-    for slot in range(edges.shape[0]):
-        if edges[slot, _CHILD] != ABSENT:
-            packed[_edge_slot(packed, edges[slot, _NODE], edges[slot, _LEVEL])] = edges[slot]
+def finish_trie(trie: Trie, edges: NDArray[np.int32]) -> None:
+    """Move the `edges` of a built trie to its own table, which is empty, as is that of levels; no node can be reached then."""
+    last = trie.level_at.size - 1
+    for level in range(trie.level_hash.size):
+        place = np.int64(trie.level_hash[level] & np.uint64(last))
+        while trie.level_at[place] != ABSENT:
+            place = (place + 1) & last
+        trie.level_at[place] = level
+    for old in range(edges.shape[0]):
+        child = edges[old, _CHILD]
+        if child != ABSENT:
+            slot = edge_slot(trie.edges, edges[old, _NODE], edges[old, _LEVEL])
+            trie.edges[slot], trie.slot[child] = edges[old], slot
+    for node in range(1, trie.nodes.shape[0]):
+        _turn(trie, node)
 
 
 @kernel
-def _take(last: int, before: NDArray[np.int32], out: NDArray[np.int32], count: int) -> int:
+def _turn(trie: Trie, node: int) -> None:
+    """Let a node be reached from the one above it, or no longer."""
+    parent, slot = trie.parent[node], trie.slot[node]
+    if slot == ABSENT:
+        trie.nodes[parent, _ONE] = -2 - trie.nodes[parent, _ONE]
+    else:
+        trie.edges[slot, _CHILD] = -2 - trie.edges[slot, _CHILD]
+
+
+@kernel
+def put_in_force(trie: Trie, f: int) -> bool:
+    """Let a filter be in force; returns False where it is already."""
+    if trie.before[f] != OUT:
+        return False
+    node, rest = trie.home[f] >> 1, trie.home[f] & 1
+    last = trie.nodes[node, _ENDS + rest]
+    trie.before[f], trie.after[f], trie.nodes[node, _ENDS + rest] = last, ABSENT, f
+    if last != ABSENT:
+        trie.after[last] = f
+    _count_up(trie, node, 1)
+    return True
+
+
+@kernel
+def put_out_of_force(trie: Trie, f: int) -> bool:
+    """Let a filter cease to be in force; returns False where it is not."""
+    before, after = trie.before[f], trie.after[f]
+    if before == OUT:
+        return False
+    node, rest = trie.home[f] >> 1, trie.home[f] & 1
+    if before != ABSENT:
+        trie.after[before] = after
+    if after != ABSENT:
+        trie.before[after] = before
+    else:
+        trie.nodes[node, _ENDS + rest] = before
+    trie.before[f] = OUT
+    _count_up(trie, node, -1)
+    return True
+
+
+@kernel
+def _count_up(trie: Trie, node: int, change: int) -> None:
+    """Count a filter at a node and at all above it."""
+    while node != ABSENT:
+        before = trie.nodes[node, _BELOW]
+        trie.nodes[node, _BELOW] = before + change
+        if node and (before == 0 or before + change == 0):
+            _turn(trie, node)
+        node = trie.parent[node]
+
+
+@kernel
+def put_all(trie: Trie, filters: NDArray[np.int64], in_force: bool) -> int:
+    """Let filters be in force or not; returns the place of the first of which that is so already, -1 if there is none."""
+    for place in range(filters.size):
+        changed = put_in_force(trie, filters[place]) if in_force else put_out_of_force(trie, filters[place])
+        if not changed:
+            return place
+    return ABSENT
+
+
+@kernel
+def take_chain(last: int, before: NDArray[np.int32], out: NDArray[np.int32], count: int) -> int:
     """Add the filters of a chain, as long as there is room; returns how many there are by then."""
     while last != ABSENT:
         if count < out.size:
@@ -161,7 +248,8 @@ def _take(last: int, before: NDArray[np.int32], out: NDArray[np.int32], count: i
 
 
 @kernel
-def _has_empty_level(data: NDArray[np.uint8], at: int, stop: int, separator: int) -> bool:
+def has_empty_level(data: NDArray[np.uint8], at: int, stop: int, separator: int) -> bool:
+    """Whether a name has an empty level."""
     empty = True
     for k in range(at, stop):
         if data[k] == separator and empty:
@@ -170,8 +258,8 @@ def _has_empty_level(data: NDArray[np.uint8], at: int, stop: int, separator: int
     return empty
 
 
-@inlined
-def _match_name(
+@kernel
+def match_name(
     data: NDArray[np.uint8],
     bounds: tuple[int, int],
     filters: NDArray[np.uint8],
@@ -186,24 +274,25 @@ def _match_name(
     The walk is breadth-first, so that a level is looked up once for all the nodes that are `reached` by then.
     """
     at, stop = bounds
-    if grammar.strict and _has_empty_level(data, at, stop, grammar.separator):
+    if grammar.strict and has_empty_level(data, at, stop, grammar.separator):
         return count
     visible = not (stop > at and data[at] == grammar.hides)
-    reached[0, 0], width, now = 0, 1, 0
+    reached[0, 0], width, now = 0, int(trie.nodes[0, _BELOW] > 0), 0
     while width:
-        end, hashed = _cut_level(data, at, stop, grammar.separator)
-        level = trie.level_at[_level_slot(trie, filters, hashed, data, at, end)]
+        end, hashed = cut_level(data, at, stop, grammar.separator)
+        level = trie.level_at[level_slot(trie, filters, hashed, data, at, end)]
         below = 0
         for i in range(width):
             node = reached[now, i]
             if visible:
-                count = _take(trie.nodes[node, _ENDS_REST], trie.before, out, count)
-                if trie.nodes[node, _ONE] != ABSENT:
-                    reached[1 - now, below] = trie.nodes[node, _ONE]
+                count = take_chain(trie.nodes[node, _ENDS + 1], trie.before, out, count)
+                child = trie.nodes[node, _ONE]
+                if child >= 0:
+                    reached[1 - now, below] = child
                     below += 1
             if level != ABSENT:
-                child = trie.edges[_edge_slot(trie.edges, node, level), _CHILD]
-                if child != ABSENT:
+                child = trie.edges[edge_slot(trie.edges, node, level), _CHILD]
+                if child >= 0:
                     reached[1 - now, below] = child
                     below += 1
         now, width, visible = 1 - now, below, True
@@ -211,9 +300,9 @@ def _match_name(
             break
         at = end + 1
     for i in range(width):
-        count = _take(trie.nodes[reached[now, i], _ENDS], trie.before, out, count)
+        count = take_chain(trie.nodes[reached[now, i], _ENDS], trie.before, out, count)
         if grammar.rest_may_be_none:
-            count = _take(trie.nodes[reached[now, i], _ENDS_REST], trie.before, out, count)
+            count = take_chain(trie.nodes[reached[now, i], _ENDS + 1], trie.before, out, count)
     return count
 
 
@@ -228,12 +317,12 @@ def match_names(
     count = 0
     for n in range(starts.size - 1):
         first, bounds = count, (starts[n], starts[n + 1])
-        count = _match_name(data, bounds, filters, grammar, trie, reached, out, first)
+        count = match_name(data, bounds, filters, grammar, trie, reached, out, first)
         if count > out.size:  # there was no room for all
             larger = np.empty(2 * count, np.int32)
             larger[:first] = out[:first]
             out = larger
-            count = _match_name(data, bounds, filters, grammar, trie, reached, out, first)
+            count = match_name(data, bounds, filters, grammar, trie, reached, out, first)
         if count - first > 1:
             out[first:count].sort()
         indptr[n + 1] = count

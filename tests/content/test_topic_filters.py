@@ -43,10 +43,15 @@ def test_any_filters_match_as_the_plain_matcher_says(data: st.DataObject, kind: 
     level = st.sampled_from(LEVELS.get(kind, LEVELS["mqtt"])) | st.text("ab+#*>$/.é", max_size=3)
     name = st.lists(level, min_size=1, max_size=5).map(SEPARATOR[kind].join)
     filters, topics = data.draw(st.lists(name, max_size=12)), data.draw(st.lists(name, max_size=6))
-    index = TopicIndex(filters, GRAMMARS[kind])
-    for topic in topics:
-        expected = [f for f, filter_ in enumerate(filters) if matches(filter_, topic, kind)]
+    index, in_force = TopicIndex(filters, GRAMMARS[kind]), set(range(len(filters)))
+    for topic in [*topics, *topics]:  # with all filters, and then with those that come and go
+        expected = [f for f, filter_ in enumerate(filters) if matches(filter_, topic, kind) and f in in_force]
         assert index.match(topic).tolist() == expected
+        if filters:
+            changing = data.draw(st.sets(st.integers(0, len(filters) - 1)))
+            index.remove(sorted(changing & in_force))
+            index.add(sorted(changing - in_force))
+            in_force ^= changing
 
 
 @pytest.mark.parametrize(
@@ -91,6 +96,22 @@ def test_equal_filters_are_all_found_and_no_filters_match_nothing() -> None:
     assert TopicIndex(["a", "a", "b", "a"]).match("a").tolist() == [0, 1, 3]
     assert TopicIndex([], MQTT_FILTERS).match("a").tolist() == []
     assert TopicIndex(["#"] * 5000, MQTT_FILTERS).match_all(["a", "$a", "b"]).indptr.tolist() == [0, 5000, 5000, 10000]
+
+
+def test_filters_that_come_or_go_twice_are_refused() -> None:
+    index = TopicIndex(["a", "a", "#"], MQTT_FILTERS)
+    index.remove([0, 2])
+    assert index.match("a").tolist() == [1]
+    for change, found, message in (
+        (index.remove, [1, 0], "filter 0 is not in force"),
+        (index.add, 1, "filter 1 is in force"),
+        (index.add, [3], "filters 3..3, allowed: 0..2"),
+    ):
+        if found == 1:
+            index.add(1)
+        with pytest.raises(ValueError, match=message):
+            change(found)
+    assert index.match("a").tolist() == [1]
 
 
 def test_a_topic_of_very_many_levels_is_matched_too() -> None:

@@ -15,6 +15,7 @@ from oracles.events import Row
 from sim.workloads.format.validation import validate_workload
 from sim.workloads.format.workload import NO_SESSION, SESSION_OVER, SESSION_RESUMED, Workload
 from sim.workloads.models.event_log import event_workload, filters_unexpanded
+from sim.workloads.models.live_filters import with_topics_of_filters
 from sim.workloads.models.log_tables import Control, Delivered, EventLog, EventPublications
 from sim.workloads.models.shared_subscriptions import shared_filter
 
@@ -157,6 +158,31 @@ def test_a_log_is_followed_as_a_plain_reader_does(
         assert story == oracle.Story(no_effect=story.no_effect, retained=story.retained)
     else:
         assert_tells(workload, story)
+        live, _ = event_workload(made, persistent=persistent, filters=filters, live=True, queues_qos_0=queues)
+        assert live is not None
+        validate_workload(live, Path("w"))
+        found = with_topics_of_filters(live)
+        assert audiences(found) == audiences(workload)
+        assert live.unmatched == workload.unmatched
+
+
+def audiences(workload: Workload) -> list[tuple[str, list[tuple[bool, list[str]]]]]:
+    """To whom each publication is due: users by themselves, and (True) those of a group together."""
+    names, shares = workload.users.names.to_pylist(), workload.shares
+    groups = {(t, u): g for t, u, g in zip(*(c.tolist() for c in vars(shares).values()), strict=True)}
+    events, row, found = workload.subscription_events, 0, []
+    held = set[tuple[int, int]]()
+    for time, topic in zip(workload.publications.time, workload.publications.topic.tolist(), strict=True):
+        while row < len(events) and events.time[row] <= time:
+            pair = int(events.user[row]), int(events.topic[row])
+            (held.add if events.action[row] > 0 else held.discard)(pair)
+            row += 1
+        due: dict[int, list[str]] = {}
+        for user, wanted in sorted(held):
+            if wanted == topic:
+                due.setdefault(groups.get((topic, user), -1 - user), []).append(names[user])
+        found.append((workload.topics.names[topic].as_py(), sorted((key >= 0, who) for key, who in due.items())))
+    return found
 
 
 def changes(*read: tuple[int, str, str, str | None], **how: Any) -> list[tuple[float, str, int]]:

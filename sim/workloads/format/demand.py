@@ -47,6 +47,10 @@ def load_demand(folder: Path, fits: Fits) -> Demand:
             raise WorkloadError(
                 f"{folder / 'manifest.json'}: counts.{name} is {manifest['counts'].get(name)}, found {count}"
             )
+    if manifest["counts"].get("filters"):
+        raise WorkloadError(
+            f"{folder}: has filters, which match topics only in a simulation (allowed: a workload prepared without --live-filters)"
+        )
     if not 0 < manifest["period"] < np.inf:
         raise WorkloadError(f"{folder / 'manifest.json'}: period is {manifest['period']}, allowed: above 0")
     fits(counts["users"], counts["topics"], counts["interests"])

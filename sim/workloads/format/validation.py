@@ -11,7 +11,7 @@ import numpy as np
 from sim.base.errors import WorkloadError
 from sim.workloads.content import tables as content_tables
 from sim.workloads.format.checks import Checks
-from sim.workloads.format.workload import EVENT_TABLES, LARGE_TABLES, Workload
+from sim.workloads.format.workload import EVENT_TABLES, LARGE_TABLES, Workload, first_filter
 
 
 def validate_workload(workload: Workload, folder: Path, tables: Collection[str] = LARGE_TABLES) -> None:
@@ -29,6 +29,13 @@ def validate_workload(workload: Workload, folder: Path, tables: Collection[str] 
     checks.not_negative("event_rate", workload.topics.event_rate)
     checks.positions(workload.topics.latitude, workload.topics.longitude)
 
+    there = first_filter(workload.topics)
+    kinds = workload.topics.kinds[there:].dictionary_encode().dictionary.to_pylist()
+    if len(kinds) > 1:
+        raise WorkloadError(
+            f"{checks.file}: kinds {', '.join(kinds)}, allowed: filters of one kind, behind all other topics"
+        )
+
     checks = Checks(f"{folder / 'users.parquet'}")
     checks.lengths(vars(workload.users))
     checks.positions(workload.users.latitude, workload.users.longitude)
@@ -44,6 +51,8 @@ def validate_workload(workload: Workload, folder: Path, tables: Collection[str] 
         allowed |= {"retain": (0, 1), "qos": (-1, 2), "session": (0, 2)}
         if name == "publications" and workload.content is not None:
             allowed["topic"] = -1, -1
+        elif name in ("publications", "deliveries", "retained_requests"):  # which are of topics, not of filters
+            allowed["topic"] = 0, there - 1
         checks.lengths(table.columns)
         for column, values in table.columns.items():
             if column in ("time", "start"):

@@ -88,6 +88,19 @@ class Topics(ColumnTable):
         return cls(names, kinds, event_rate, nowhere, nowhere)
 
 
+FILTER_KINDS = ("mqtt-filter", "nats-filter")
+"""The kinds of topics that are filters, behind all others; who subscribes to one does to the topics that it matches."""
+
+
+def first_filter(topics: Topics) -> int:
+    """The number of topics that are not filters, which come first."""
+    for place, kind in enumerate(topics.kinds.dictionary_encode().dictionary.to_pylist()):
+        if kind in FILTER_KINDS:
+            codes = topics.kinds.dictionary_encode().indices.to_numpy()
+            return int(np.flatnonzero(codes == place)[0])
+    return len(topics)
+
+
 @dataclass(frozen=True)
 class Users(ColumnTable):
     """All users; positions are homes in degrees, NaN where unknown."""
@@ -317,6 +330,7 @@ class Workload:
         return {
             "users": len(self.users),
             "topics": len(self.topics),
+            **({"filters": filters} if (filters := len(self.topics) - first_filter(self.topics)) else {}),
             "interests": len(self.interests),
             "subscription_events": len(self.subscription_events),
             "publications": len(self.publications),

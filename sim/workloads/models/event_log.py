@@ -28,6 +28,7 @@ from sim.workloads.format.workload import (
     Users,
     Workload,
 )
+from sim.workloads.models.live_filters import begins_or_ends
 from sim.workloads.models.log_sessions import (
     LogChanges,
     follow,
@@ -35,7 +36,7 @@ from sim.workloads.models.log_sessions import (
     retained_requests,
     subscribed_qualities,
 )
-from sim.workloads.models.log_tables import SECOND, EventLog
+from sim.workloads.models.log_tables import SECOND, Delivered, EventLog, EventPublications
 from sim.workloads.models.shared_subscriptions import Members, SharedNames, Subscribed, with_shared_filters
 
 
@@ -47,14 +48,20 @@ class Unused(NamedTuple):
 
 
 def event_workload(
-    log: EventLog, *, persistent: bool = False, filters: str = "exact", queues_qos_0: bool = False, **about: Any
+    log: EventLog,
+    *,
+    persistent: bool = False,
+    filters: str = "exact",
+    live: bool = False,
+    queues_qos_0: bool = False,
+    **about: Any,
 ) -> tuple[Workload | None, Unused]:
     """The workload, and the rows that are not used; None where no row at all is left.
 
     Users and topics are those that occur. Subscriptions end with the session or, if `persistent`, stay in force until the client
     returns; where connects are `clean` or have an `expiry`, that decides; those of quality of service 0 are not in force meanwhile
-    unless the broker `queues_qos_0`. A subscription to a filter, in the grammar of that name
-    (`GRAMMARS`), is one to every topic that it matches. `about` are further fields of the workload.
+    unless the broker `queues_qos_0`. A subscription to a filter, in the grammar of that name (`GRAMMARS`), is one to every topic that
+    it matches, unless filters are `live`: then they are topics of the kind of a filter. `about` are further fields of the workload.
     """
     grammar = GRAMMARS[filters]
     log, shared = with_shared_filters(log, by_queue=filters == "nats")
@@ -63,9 +70,8 @@ def event_workload(
     requests = retained_requests(control, published, shared.group_of >= 0, log.topics, grammar)
     granted = subscribed_qualities(control, shared, published, log.topics, grammar)
     effect[requests.row] = effect[granted.row] = True
-    foreign = retained_before(log.delivered, published)
-    delivered = log.delivered.rows(~foreign) if foreign.any() else log.delivered
-    unused = Unused(~effect, foreign)
+    unused = Unused(~effect, retained_before(log.delivered, published))
+    delivered = log.delivered.rows(~unused.retained) if unused.retained.any() else log.delivered
     kept = np.flatnonzero(effect)
     micros = [times for times in (control.micros[kept], published.micros, delivered.micros) if len(times)]
     if not micros:
@@ -83,49 +89,44 @@ def event_workload(
     topic = Numbering(log.topics, wanted[~wild[wanted]], published.topic, delivered.topic)
     published = replace(published, topic=topic(published.topic))
     delivered = replace(delivered, topic=topic(delivered.topic))
-    heard = np.zeros(len(topic.names), np.bool_)  # topics with publications
-    heard[published.topic] = heard[delivered.topic] = True
-    asked, begun = changes.topic, changes.action > 0
-    members = Members(log.clients, shared, _subscribed(changes, shared, log.topics, topic.names, grammar))
-    changes, matched = _expand(members.joined(changes), log.topics, topic.names, heard, grammar)
-    silent, subscriptions = np.unique(asked[begun & ~matched], return_counts=True)
-    delivered, absences = members.receiving(delivered, published, changes), members.away(absences)
-    user = Numbering(
-        [*log.clients, *members.names],
-        *(control.client[kept], changes.client, published.client, delivered.client, delivered.publisher),
-    )
+    expansion = _Filters(shared, log.topics, topic, grammar)
+    lasting = np.unique(wanted[wild[wanted] & (wanted >= 0)]) if live else np.empty(0, np.int32)
+    asked, there = expansion.subscribed(changes, lasting if live else None)
+    members, unmatched = Members(log.clients, shared, there), expansion.unmatched(changes, published, delivered)
+    changes, absences = members.joined(changes), members.away(absences)
+    if not live or members.names:
+        expanded = expansion.expanded(changes)
+        delivered = members.receiving(delivered, published, expanded)
+    changes = replace(changes, topic=expansion.numbers(lasting)[changes.topic]) if live else expanded
+    occur = control.client[kept], changes.client, published.client, delivered.client, delivered.publisher
+    user = Numbering([*log.clients, *members.names], *occur)
+    events = SubscriptionEvents(seconds(changes.micros), user(changes.client), changes.topic, changes.action)
+    publisher, subscriber = user(delivered.publisher), user(delivered.client)
     ends = np.append(seconds(control.micros), horizon)  # the last entry is for -1, sessions that stay open
     columns = seconds(published.micros), published.topic, user(published.client), published.size
     publications = Publications(*columns, np.maximum(published.retain, 0), published.qos)
-    workload = Workload(
+    return Workload(
         kind="events",
         horizon=horizon,
-        topics=Topics.without_places(
-            strings(topic.names), "topic", publications.per_topic(len(topic.names)) / (horizon / DAY)
-        ),
+        topics=expansion.topics(lasting, filters, publications, horizon),
         users=Users.without_places(strings(user.names)),
         interests=Interests(np.zeros(len(user.names) + 1, np.int64), np.empty(0, np.int32)),
-        subscription_events=SubscriptionEvents(
-            seconds(changes.micros), user(changes.client), changes.topic, changes.action
-        ),
+        subscription_events=events,
         publications=publications,
         sessions=Sessions(user(control.client[sessions.began]), ends[sessions.began], ends[sessions.ended]),
-        deliveries=Deliveries(
-            seconds(delivered.micros), delivered.topic, user(delivered.publisher), user(delivered.client)
-        ),
+        deliveries=Deliveries(seconds(delivered.micros), delivered.topic, publisher, subscriber),
         absences=Absences(user(absences.client), seconds(absences.start), seconds(absences.end), absences.session),
         retained_requests=RetainedRequests(
             seconds(control.micros[requests.row]), user(control.client[requests.row]), topic(requests.topic)
         ),
-        shares=members.shares(user),
+        shares=members.shares(asked, user),
         qualities=Qualities(
             seconds(granted.micros), user(members.user_of(*granted.who)), topic(granted.topic), granted.qos
         ),
         origin=f"{np.datetime64(origin // SECOND, 's')}Z",
-        unmatched=dict(zip([log.topics[asked] for asked in silent.tolist()], subscriptions.tolist(), strict=True)),
+        unmatched=unmatched,
         **about,
-    )
-    return workload, unused
+    ), unused
 
 
 def filters_unexpanded(workload: Workload, filters: str) -> int:
@@ -156,49 +157,67 @@ class Numbering:
         return ids if self._all else self._new[ids]
 
 
-def _matched(
-    wanted: NDArray[np.int32], filters: Sequence[str], topics: Sequence[str], grammar: Grammar
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The places in `wanted`, numbers of filters, each once for every topic that the filter matches, and these topics."""
-    found, which = np.unique(wanted, return_inverse=True)
-    matches = TopicIndex([filters[f] for f in found.tolist()], grammar).match_all(topics)
-    by_filter = np.argsort(matches.subscription, kind="stable")
-    matching = np.repeat(np.arange(len(topics), dtype=np.int32), np.diff(matches.indptr))[by_filter]
-    every = np.bincount(matches.subscription, minlength=len(found))
-    starts, lengths = (np.cumsum(every) - every)[which], every[which]
-    source = np.repeat(np.arange(len(which)), lengths)
-    within = np.arange(len(source)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    return source, matching[starts[source] + within]
+class _Filters:
+    """The filters of a log, by their numbers among its topics, and the topics with numbers of their own that they match."""
 
+    def __init__(self, shared: SharedNames, names: Sequence[str], topics: Numbering, grammar: Grammar) -> None:
+        self._shared, self._names, self._topics, self._grammar = shared, names, topics, grammar
 
-def _subscribed(
-    changes: LogChanges, shared: SharedNames, filters: Sequence[str], topics: Sequence[str], grammar: Grammar
-) -> Subscribed:
-    """The subscriptions of all who ever are in a group."""
-    rows = np.isin(changes.client, changes.client[shared.group_of[changes.topic] >= 0])
-    pairs = np.unique(changes.client[rows].astype(np.int64) << 32 | changes.topic[rows])
-    client, name = (pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32)
-    source, topic = _matched(shared.filter_of[name], filters, topics, grammar)
-    return Subscribed(client[source], topic, shared.group_of[name[source]])
+    def numbers(self, lasting: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The new number of each topic of the log, if these filters have numbers behind those of topics."""
+        number = self._topics(np.arange(len(self._names), dtype=np.int32)).copy()
+        number[lasting] = len(self._topics.names) + np.arange(len(lasting))
+        return number
 
+    def topics(self, lasting: NDArray[np.int32], kind: str, published: Publications, horizon: float) -> Topics:
+        """The topics of the workload, and behind them filters of a kind."""
+        names = [*self._topics.names, *(self._names[number] for number in lasting.tolist())]
+        kinds = ["topic"] * len(self._topics.names) + [f"{kind}-filter"] * len(lasting)
+        rates = published.per_topic(len(names)) / (horizon / DAY)
+        return Topics.without_places(strings(names), strings(kinds) if len(lasting) else "topic", rates)
 
-def _expand(
-    changes: LogChanges, filters: Sequence[str], topics: Sequence[str], heard: NDArray[np.bool_], grammar: Grammar
-) -> tuple[LogChanges, NDArray[np.bool_]]:
-    """Expand changes of topic filters to the topics that they match, each in force while any filter of the client matches it.
+    def _matched(self, wanted: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The places in `wanted`, numbers of filters, each once for every topic that the filter matches, and these topics."""
+        found, which = np.unique(wanted, return_inverse=True)
+        topics = self._topics.names
+        matches = TopicIndex([self._names[f] for f in found.tolist()], self._grammar).match_all(topics)
+        by_filter = np.argsort(matches.subscription, kind="stable")
+        matching = np.repeat(np.arange(len(topics), dtype=np.int32), np.diff(matches.indptr))[by_filter]
+        every = np.bincount(matches.subscription, minlength=len(found))
+        starts, lengths = (np.cumsum(every) - every)[which], every[which]
+        source = np.repeat(np.arange(len(which)), lengths)
+        within = np.arange(len(source)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return source, matching[starts[source] + within]
 
-    Also returns which of the former match a topic that is `heard`.
-    """
-    source, topic = _matched(changes.topic, filters, topics, grammar)
-    matched = np.bincount(source, heard[topic], minlength=len(changes)) > 0
-    client, action = changes.client[source], changes.action[source]
-    order = np.argsort(client.astype(np.int64) << 32 | topic, kind="stable")
-    key = (client.astype(np.int64) << 32 | topic)[order]
-    # the number of a client's filters that match a topic: a running sum per pair
-    after = np.cumsum(action[order], dtype=np.int64)
-    first = np.flatnonzero(np.diff(key, prepend=-1))
-    after -= np.repeat(after[first] - action[order][first], np.diff(first, append=len(key)))
-    counts = np.empty_like(after)
-    counts[order] = after
-    real = counts == (action > 0)  # the first filter that matches it, or the last
-    return LogChanges(changes.micros[source[real]], client[real], topic[real], action[real]), matched
+    def subscribed(self, changes: LogChanges, lasting: NDArray[np.int32] | None) -> tuple[Subscribed, Subscribed]:
+        """The subscriptions of all who ever are in a group, to what they subscribe to in the workload, and to all that may meet.
+
+        The former are topics, or filters that are `lasting`.
+        """
+        shared = self._shared
+        rows = np.isin(changes.client, changes.client[shared.group_of[changes.topic] >= 0])
+        pairs = np.unique(changes.client[rows].astype(np.int64) << 32 | changes.topic[rows])
+        client, name = (pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32)
+        asked = Subscribed(client, shared.filter_of[name], shared.group_of[name])
+        source, topic = self._matched(asked.topic)
+        there = Subscribed(client[source], topic, asked.group[source])
+        if lasting is None:
+            return there, there
+        asked = asked._replace(topic=self.numbers(lasting)[asked.topic])
+        return asked, Subscribed(*map(np.concatenate, zip(there, asked, strict=True)))
+
+    def unmatched(self, changes: LogChanges, published: EventPublications, delivered: Delivered) -> dict[str, int]:
+        """How many subscriptions by each name match no topic with publications or deliveries."""
+        heard = np.zeros(len(self._topics.names), np.bool_)
+        heard[published.topic] = heard[delivered.topic] = True
+        asked, subscriptions = np.unique(changes.topic[changes.action > 0], return_counts=True)
+        source, topic = self._matched(self._shared.filter_of[asked])
+        silent = np.bincount(source, heard[topic], minlength=len(asked)) == 0
+        names = [self._names[name] for name in asked[silent].tolist()]
+        return dict(zip(names, subscriptions[silent].tolist(), strict=True))
+
+    def expanded(self, changes: LogChanges) -> LogChanges:
+        """Changes of subscriptions to the topics that filters match, in force while any filter of the user matches the topic."""
+        source, topic = self._matched(changes.topic)
+        micros, client, action = changes.micros[source], changes.client[source], changes.action[source]
+        return LogChanges(micros, client, topic, action).rows(begins_or_ends(client, topic, action))

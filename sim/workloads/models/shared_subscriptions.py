@@ -127,9 +127,9 @@ class Members:
         twin = self._clients + np.searchsorted(owner, found.client) + within - 1
         return replace(found, client=np.where(within > 0, twin, found.client).astype(np.int32))
 
-    def shares(self, number: Callable[[NDArray[np.int32]], NDArray[np.int32]]) -> Shares:
-        """Who shares which topics; `number` gives the new numbers of users."""
-        client, topic, group = (column[self._subscribed.group >= 0] for column in self._subscribed)
+    def shares(self, subscribed: Subscribed, number: Callable[[NDArray[np.int32]], NDArray[np.int32]]) -> Shares:
+        """Who shares which of these topics; `number` gives the new numbers of users."""
+        client, topic, group = (column[subscribed.group >= 0] for column in subscribed)
         key, first = np.unique(topic.astype(np.int64) << 32 | number(self.user_of(client, group)), return_index=True)
         return Shares((key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32), group[first])
 

@@ -27,12 +27,13 @@ from sim.workloads.traces.workshop import MANY_ROWS, TraceProgress, TraceTable, 
 class EventOptions(TraceOptions):
     """Which part of a log is used, and how.
 
-    `words` maps the log's words to actions (`action_words`); `persistent` and `filters` as in `event_workload`.
+    `words` maps the log's words to actions (`action_words`); `persistent`, `filters` and `live` as in `event_workload`.
     """
 
     words: Mapping[str, int] = field(default_factory=stages.action_words)
     persistent: bool = False
     filters: str = "exact"
+    live: bool = False
 
 
 def prepare_events(
@@ -68,6 +69,7 @@ def prepare_events(
             "window": options.span,
             "sessions": "persistent" if options.persistent else "clean",
             "filters": options.filters,
+            **({"live_filters": True} if options.live else {}),
             "size": options.size,
         }
         if shelf.rows > MANY_ROWS and layout.kind != "log":
@@ -83,6 +85,7 @@ def prepare_events(
             log,
             persistent=options.persistent,
             filters=options.filters,
+            live=options.live,
             queues_qos_0=queues_qos_0,
             generator={**generator, **({"seen": seen} if seen else {})},
         )
