@@ -1,6 +1,10 @@
-"""Types of arrays for which NumPy and Numba have no name, each with its reason."""
+"""Types of arrays for which NumPy and Numba have no name, each with its reason, and a sum."""
 
 from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterable
 
 # Any: fields of records are known to Numba alone, which compiles a kernel for their types; a column's type follows from its name;
 # the second parameter of NumPy's integers is how wide they are.
@@ -20,6 +24,11 @@ Columns: TypeAlias = dict[str, Any]
 
 
 Number = TypeVar("Number", bound=np.generic)
+
+
+def summed(values: Iterable[float]) -> float:
+    """The sum, rounded after each addition in this order, as compiled code does; from Python 3.12 on, `sum` rounds once."""
+    return functools.reduce(operator.add, values, 0.0)
 
 
 def frozen(array: NDArray[Number]) -> NDArray[Number]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import summed
 from sim.brokers.fabric.saturation import Saturation, saturated, saturation
 from sim.brokers.fabric.station_windows import StationWindows, mean
 
@@ -52,8 +53,8 @@ class StationRecord(NamedTuple):
         """The metrics of stations, given the measured time (s); None where brokers take no time."""
         served, brokers = int(self.served.sum()), len(self.served)
         return {
-            "queue_wait": sum(self.wait.tolist()) / served if served else None,
-            "utilisation": sum(self.busy.tolist()) / (seconds * brokers) if brokers else None,
+            "queue_wait": summed(self.wait.tolist()) / served if served else None,
+            "utilisation": summed(self.busy.tolist()) / (seconds * brokers) if brokers else None,
             "saturated_brokers": sum(map(saturated, self.backlog.tolist(), self.squares.tolist(), repeat(seconds))),
         }
 

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import summed
 from sim.brokers.fabric.clock import ARRIVALS, Clock
 from sim.brokers.fabric.messages import Message
 from sim.brokers.fabric.overflow import ARRIVING, OVERFLOWS, dropped
@@ -189,7 +190,9 @@ class Server:
         self._work_off(now)
         if not self._refused:
             self.behind_since = now
-            self.squares = sum(message.service * message.service for message in self._serving) if self._serving else 0.0
+            self.squares = (
+                summed(message.service * message.service for message in self._serving) if self._serving else 0.0
+            )
 
     def _work_off(self, now: float) -> None:
         """Let idle servers do refused work, since a service last began or ended."""
@@ -269,7 +272,7 @@ class Server:
             self._catch_up(horizon)
             self.backlog = self._refused
         else:
-            self.backlog = self._refused + sum(message.service for message in waiting)
+            self.backlog = self._refused + summed(message.service for message in waiting)
             for message in self._serving:
                 self.backlog = self.backlog + message.done_at - horizon
         self.busy /= self._servers

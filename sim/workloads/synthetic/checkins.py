@@ -77,7 +77,7 @@ def write_checkins(
 
 def _rows(checkins: SyntheticCheckins, which: NDArray[np.int64]) -> Iterator[_Row]:
     origin = np.datetime64(checkins.origin.removesuffix("Z"), "s")
-    times = origin + checkins.time[which].astype(np.int64)
+    times = origin + checkins.time[which].astype("timedelta64[s]")
     return map(
         _Row,
         map(str, checkins.user[which].tolist()),
@@ -95,7 +95,7 @@ class _Spoiler:
         north = checkins.box[2]
         self.outside = min(north + 0.5, (north + 90) / 2)
         origin = np.datetime64(checkins.origin.removesuffix("Z"), "s")
-        self.after = origin + int(checkins.horizon) + np.timedelta64(1, "D")
+        self.after = origin + np.timedelta64(int(checkins.horizon), "s") + np.timedelta64(1, "D")
 
     def line(self, row: _Row, reason: str, variant: int) -> str:
         """The line of this row, made unusable in a randomly chosen way."""

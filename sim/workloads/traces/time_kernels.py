@@ -219,7 +219,7 @@ def _date(shapes: Shaped, match: re.Match[str], rows: Ints) -> tuple[Ints, Flags
     year, month, day = (np.where(good, part, 1) for part in (year, month, day))
     begin = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
     days = begin.astype("datetime64[D]").astype(np.int64)
-    good &= day <= (begin + 1).astype("datetime64[D]").astype(np.int64) - days
+    good &= day <= (begin + np.timedelta64(1, "M")).astype("datetime64[D]").astype(np.int64) - days
     micros = (days + np.minimum(day, 31) - 1) * _DAY
     for name, length, most in (("hour", 3600, 24), ("minute", 60, 60), ("second", 1, 60)):
         if groups.get(name):
