@@ -47,7 +47,7 @@ def snapshot(days: int) -> ReconfigurationProblem:
         overlay.parent,
         overlay.hops,
         np.array(overlay.roots, np.int32),
-        network.subscriptions.wanted > 0,
+        network.subscriptions.all_serving(),
         workload.published(),
         network.setting.node_of,
         delay_weight=WEIGHT,

@@ -399,11 +399,11 @@ class Verbose(Chord):
 
 class Tolerant(Chord):
     def join(self, topic: int, node: int) -> None:
-        if not (topic in self._joined and self._joined[topic][node]):
+        if not self.joined(node)[topic]:
             super().join(topic, node)
 
     def leave(self, topic: int, node: int) -> None:
-        if topic in self._joined and self._joined[topic][node]:
+        if self.joined(node)[topic]:
             super().leave(topic, node)
 
 

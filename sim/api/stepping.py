@@ -154,7 +154,7 @@ class Simulation:
                 "name": list(self._sites.names),
                 "node": network.node_of.tolist(),
                 "users": np.bincount(host[host >= 0], minlength=count).tolist(),
-                "topics": (network.subscriptions.wanted > 0).sum(axis=0).tolist(),
+                "topics": network.subscriptions.topics.tolist(),
                 "waiting": [waiting for waiting, _ in present],
                 "in_service": [serving for _, serving in present],
             }

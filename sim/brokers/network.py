@@ -177,11 +177,11 @@ class Network:
         protocol: ReconfigurationProtocol | None = None
         self.manager: Manager | None = None
         if setting.reconfiguration is not None:
-            served, timeout = self.subscriptions.served, setting.reconfiguration.parameters.timeout
+            timeout = setting.reconfiguration.parameters.timeout
             dead = () if setting.faults is None else setting.faults.manager_dead
-            process = self.control, self.engine, self._changes, served
+            process = self.control, self.engine, self._changes, self.subscriptions
             protocol = ReconfigurationProtocol(fabric, self.recorder, *process, timeout, dead)
-            decides = protocol, served, workload.published, setting.reconfiguration
+            decides = protocol, self.subscriptions, workload.published, setting.reconfiguration
             self.manager = Manager(fabric, self.recorder, *decides)
         self.offloading: OffloadingService | None = None
         if offloading is not None:

@@ -119,4 +119,4 @@ def network_graph(network: Network, scenario: Scenario, topic: str | None, publi
     tree = overlay.tree(number, root)
     if not len(tree):
         raise InputError(f"topic '{topic}': no broker subscribes to it once all users have joined, so it has no tree")
-    return placement.tree_graph(tree, network.subscriptions.wanted[number] > 0)
+    return placement.tree_graph(tree, network.subscriptions.wanted.row(number) > 0)

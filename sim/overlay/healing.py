@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sim.overlay.cuts import Cuts, hung_elsewhere, no_cuts
 from sim.overlay.geometry import EMPTY_TREE, TopicTree
-from sim.overlay.tree_kernels import compact_tree, edges_not_in, mark_routes, members_below
+from sim.overlay.tree_kernels import SELF, compact_tree, count_members, edges_not_in, mark_routes
 from sim.overlay.trees import RendezvousTrees, TreeState
 
 
@@ -156,14 +156,15 @@ class HealingTrees(RendezvousTrees):
         for topic in self._former:
             self._forget(topic)
         trees = 0
-        for topic, joined in self._joined.items():
-            joined &= ~around
-            parents = before.get(former[topic], np.empty(0, np.int32)), self._from(self.roots[topic])
-            counts = members_below(joined, parents[1])
-            edges = edges_not_in(self._counts[topic], parents[0], counts, parents[1])
-            messages += 2 * edges
-            trees += edges > 0
-            self._counts[topic] = counts
+        for topic in range(len(self.roots)):
+            standing = self._members.row(topic)
+            if standing.any():
+                parents = before.get(former[topic], np.empty(0, np.int32)), self._from(self.roots[topic])
+                counts = count_members((standing & SELF > 0) & ~around, parents[1])
+                edges = edges_not_in(standing, parents[0], counts, parents[1])
+                messages += 2 * edges
+                trees += edges > 0
+                self._members.replace(topic, counts)
         return Repair(around, messages, len(moved), trees)
 
     def routes_from(self, topic: int, node: int) -> NDArray[np.int32]:
@@ -195,8 +196,8 @@ class HealingTrees(RendezvousTrees):
         return tree
 
     def _from_former(self, topic: int, root: int) -> TopicTree:
-        joined = self._joined.get(topic)
-        if joined is None or not joined.any() or (self.around[root] and not self._absent[root]):
+        joined = (self._members.row(topic) & SELF).astype(np.bool_)
+        if not joined.any() or (self.around[root] and not self._absent[root]):
             return EMPTY_TREE
         if self.around[root]:
             return below(root, self.tree(topic, self.roots[topic]))

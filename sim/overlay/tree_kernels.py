@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.base.arrays import Items
 from sim.base.compiled import kernel
+from sim.base.sparse_kernels import change_at, has_space
 
 
 @kernel
@@ -99,25 +101,34 @@ def backward_route(last_hops: NDArray[np.int32], target: int) -> NDArray[np.int3
     return route
 
 
+SELF, BELOW = 1, 2
+"""What a member adds to the count of its node, and to those of all nodes from there up to the root."""
+
+
 @kernel
-def shift_counts(counts: NDArray[np.int32], parent: NDArray[np.int32], node: int, change: int) -> bool:
-    """Add `change` to the subscribers at or below each node from `node` up to the root; True where the tree gained or lost a node."""
-    changed = False
+def shift_members(members: Items, topic: int, parent: NDArray[np.int32], node: int, change: int) -> int:
+    """Let a node join (+1) or leave (-1); returns 1 where the tree gained or lost a node, -1 where there is no space to do it."""
+    table, changed, difference = members[0], 0, (SELF + BELOW) * change
+    if not has_space(table):
+        return -1
     while node >= 0:
-        before = counts[node]
-        counts[node] = before + change
-        changed |= (before == 0) != (before + change == 0)
-        node = parent[node]
+        before = change_at(table, topic, node, difference)
+        changed |= int((before == 0) != (before + difference == 0))
+        node, difference = parent[node], BELOW * change
     return changed
 
 
 @kernel
-def members_below(joined: NDArray[np.bool_], parent: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The number of nodes that have joined at or below each node (n) of a tree; `parent[v]` is the node before v, -1 for the root."""
+def count_members(joined: NDArray[np.bool_], parent: NDArray[np.int32]) -> NDArray[np.int32]:
+    """What members add to the count of each node (n) of a tree; `parent[v]` is the node before v, -1 for the root."""
     counts = np.zeros(joined.size, np.int32)
-    for node in range(joined.size):
-        if joined[node]:
-            shift_counts(counts, parent, node, 1)
+    for member in range(joined.size):
+        if joined[member]:
+            counts[member] += SELF
+            node = member
+            while node >= 0:
+                counts[node] += BELOW
+                node = parent[node]
     return counts
 
 

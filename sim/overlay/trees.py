@@ -10,16 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.arrays import Integers
-from sim.overlay.geometry import EMPTY_TREE, TopicTree
+from sim.base.sparse import SparseCounts
+from sim.overlay.geometry import TopicTree
 from sim.overlay.pair_times import PairTimes
 from sim.overlay.tree_kernels import (
+    BELOW,
+    SELF,
     backward_length,
     backward_route,
     compact_tree,
     forward_length,
     forward_route,
     route_lengths,
-    shift_counts,
+    shift_members,
 )
 
 TreeState = Literal["children", "members"]
@@ -52,8 +55,9 @@ class RendezvousTrees(ABC):
         self._state = state
         self._next_hops: dict[int, NDArray[np.int32]] = {}  # by target
         self._last_hops: dict[int, NDArray[np.int32]] = {}  # by source
-        self._counts: dict[int, NDArray[np.int32]] = {}
-        self._joined: dict[int, NDArray[np.bool_]] = {}
+        self._members = SparseCounts(
+            len(self.roots), nodes
+        )  # what members add to the counts of nodes, by topic and node
         self._snapshots: dict[int, TopicTree] = {}
 
     @abstractmethod
@@ -90,10 +94,7 @@ class RendezvousTrees(ABC):
 
     def joined(self, node: int) -> NDArray[np.bool_]:
         """Which topics' trees (topics) the node has joined."""
-        joined = np.zeros(len(self.roots), np.bool_)
-        for topic, nodes in self._joined.items():
-            joined[topic] = nodes[node]
-        return joined
+        return (self._members.in_column(node) & SELF).astype(np.bool_)
 
     def uplink(self, topic: int, source: int) -> NDArray[np.int32]:
         """The route from `source` to the rendezvous node, both included."""
@@ -127,16 +128,14 @@ class RendezvousTrees(ABC):
 
     def tree_state(self) -> int:
         """The entries that all nodes keep, over all trees: their children, or the members below them (without themselves)."""
+        topics = (self._members.row(topic) for topic in range(len(self.roots)))
         if self._state == "members":
-            return sum(int(counts.sum()) - int(self._joined[t].sum()) for t, counts in self._counts.items())
-        return sum(max(int(np.count_nonzero(counts)) - 1, 0) for counts in self._counts.values())
+            return sum(int((counts // BELOW).sum()) - int((counts & SELF).sum()) for counts in topics)
+        return sum(max(int(np.count_nonzero(counts)) - 1, 0) for counts in topics)
 
     def join(self, topic: int, node: int) -> None:
         """Put the node on the topic's tree. Raises ValueError where it has joined already."""
-        if topic not in self._counts:
-            self._counts[topic] = np.zeros(self.nodes, np.int32)
-            self._joined[topic] = np.zeros(self.nodes, np.bool_)
-        if self._joined[topic][node]:
+        if self._members.at(topic, node) & SELF:
             raise ValueError(f"node {node} is on the tree of topic {topic} already")
         self._shift(topic, node, +1)
 
@@ -145,22 +144,24 @@ class RendezvousTrees(ABC):
 
         Raises ValueError where it has not joined.
         """
-        if topic not in self._counts or not self._joined[topic][node]:
+        if not self._members.at(topic, node) & SELF:
             raise ValueError(f"node {node} is not on the tree of topic {topic}")
         self._shift(topic, node, -1)
 
     def _shift(self, topic: int, node: int, change: int) -> None:
-        self._joined[topic][node] = change > 0
-        if shift_counts(self._counts[topic], self._from(self.roots[topic]), node, change):
+        shift = self._members.records, topic, self._from(self.roots[topic]), node, change
+        changed = shift_members(*shift)
+        if changed < 0:
+            self._members.reserve(1)
+            changed = shift_members(*shift)
+        if changed:
             self._snapshots.pop(topic, None)
 
     def tree(self, topic: int, root: int) -> TopicTree:
         """The present tree of the topic, from its single root."""
         tree = self._snapshots.get(topic)
         if tree is None:
-            if topic not in self._counts:
-                return EMPTY_TREE
             root = self.roots[topic]  # whatever root is given
-            tree = TopicTree(*compact_tree(self._counts[topic], self._from(root), root))
+            tree = TopicTree(*compact_tree(self._members.row(topic), self._from(root), root))
             self._snapshots[topic] = tree
         return tree

@@ -658,7 +658,7 @@ def tree_of(network: Network, case: Case, topic: int) -> dict[int, int | None]:
     tree = overlaid.tree(topic, int(overlaid.uplink(topic, live)[-1]))
     if case.join == "instant" and case.geometry != "topic-connected" and not case.faults:
         fresh = overlay(case)
-        for broker in np.flatnonzero(network.subscriptions.wanted[topic]).tolist():
+        for broker in np.flatnonzero(network.subscriptions.wanted.row(topic)).tolist():
             fresh.join(topic, case.node_of[broker])
         for name in ("nodes", "parents", "first_child", "depth"):
             np.testing.assert_array_equal(getattr(tree, name), getattr(fresh.tree(topic, 0), name))

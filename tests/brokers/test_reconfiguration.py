@@ -528,7 +528,7 @@ class Witness:
         def released(broker: int) -> None:
             for number in network.engine._held.get(broker, []):
                 topic = int(network.workload.publications.topic[number])
-                self.expected[number] = set(np.flatnonzero(network.subscriptions.wanted[topic]).tolist())
+                self.expected[number] = set(np.flatnonzero(network.subscriptions.wanted.row(topic)).tolist())
             release(broker)
 
         network.engine.release = released
@@ -548,12 +548,11 @@ class Witness:
     def state(self) -> tuple[Any, ...]:
         """Who stands where, and all tables."""
         overlaid, nodes = self.network.setting.overlay, range(self.case.brokers)
-        counts = {topic: counts.tolist() for topic, counts in overlaid._counts.items() if counts.any()}
         return (
             self.network.node_of.tolist(),
             self.network.broker_of.tolist(),
             [overlaid.joined(node).tolist() for node in nodes],
-            counts,
+            overlaid._members.dense().tolist(),
             [self.tree(topic) for topic in range(self.case.topics)],
         )
 
@@ -563,7 +562,7 @@ class Witness:
 
     def fresh(self, topic: int) -> list[list[int]]:
         """The tree of an overlay that has none, once brokers have joined for what they want where they stand now."""
-        nodes = self.network.node_of[self.network.subscriptions.wanted[topic] > 0].tolist()
+        nodes = self.network.node_of[self.network.subscriptions.wanted.row(topic) > 0].tolist()
         for node in nodes:
             self.anew.join(topic, node)
         tree = self.anew.tree(topic, 0)

@@ -93,7 +93,7 @@ def test_a_tree_leads_from_its_root_to_all_subscribers(scenario: Path, variant: 
     network.users.join_all()
     for topic, name in enumerate(world.topics.names.to_pylist()):
         tree = sim.export(experiment, variant, replication=1, topic=name, publisher="b")
-        wanted = np.flatnonzero(network.subscriptions.wanted[topic]).tolist()
+        wanted = np.flatnonzero(network.subscriptions.wanted.row(topic)).tolist()
         assert sorted(d["broker"] for _, d in tree.nodes(data=True) if d["subscribes"]) == wanted
         assert nx.is_arborescence(tree)
         assert set(tree.edges) <= set(sim.export(experiment, variant, replication=1).edges)

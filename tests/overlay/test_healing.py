@@ -123,7 +123,7 @@ def test_a_root_that_leaves_hands_its_topics_over_and_sends_on_what_still_comes(
     """The message of a topic goes from the former root to the present one, and from there along its tree."""
     overlay, rng = made(Chord, {}, 8, 3), np.random.default_rng(3)
     joined(overlay, rng)
-    topic = next(t for t in range(TOPICS) if overlay._joined.get(t) is not None and overlay._joined[t].sum() > 2)
+    topic = next(t for t in range(TOPICS) if sum(overlay.joined(node)[t] for node in range(8)) > 2)
     root = overlay.roots[topic]
     leaving = np.arange(8) == root
     repair = overlay.heal(leaving, leaving)

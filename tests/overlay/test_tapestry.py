@@ -195,7 +195,8 @@ def test_bayeux_on_tapestry_and_on_chord_in_a_network() -> None:
         network = build(scenario, world, 0)
         network.run()
         overlay = network.setting.overlay
-        subscribed = [(topic, int(network.node_of[b])) for topic, b in np.argwhere(network.subscriptions.wanted)]
+        wanted = np.argwhere(network.subscriptions.wanted.dense())
+        subscribed = [(topic, int(network.node_of[b])) for topic, b in wanted]
         depth = sum(int(overlay.hops[overlay.roots[topic], node]) for topic, node in subscribed)
         metrics[str(geometry)] = found = simulate(scenario, world, 0).metrics
         assert found["tree_state"] == depth

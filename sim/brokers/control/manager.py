@@ -16,6 +16,7 @@ from sim.brokers.control.protocol import ReconfigurationProtocol
 from sim.brokers.fabric.clock import CONTROL
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.statistics.recorder import Recorder
+from sim.brokers.users.subscriptions import Subscriptions
 from sim.overlay.pair_times import PairTimes
 from sim.overlay.tree_kernels import route_lengths
 from sim.overlay.trees import RendezvousTrees
@@ -64,13 +65,13 @@ class Manager:
         fabric: Fabric,
         recorder: Recorder,
         protocol: ReconfigurationProtocol,
-        wanted: NDArray[np.int32],
+        subscriptions: Subscriptions,
         published: Callable[[float, float], NDArray[np.int64]],
         setting: ReconfigurationSetting,
     ) -> None:
         assert isinstance(fabric.overlay, RendezvousTrees)
         self._fabric, self._overlay, self._protocol, self._recorder = fabric, fabric.overlay, protocol, recorder
-        self._wanted, self._published, self._setting = wanted, published, setting
+        self._subscriptions, self._published, self._setting = subscriptions, published, setting
         self._rates: NDArray[np.float64] | None = None  # publications per topic and period
         self._round_trips = _relative(fabric.links.hops) if setting.parameters.delay == "round-trips" else None
         self.decisions: list[ReconfigurationRecord] = []
@@ -164,7 +165,7 @@ class Manager:
             parent=frozen(parent.view()),
             hops=frozen(hops.view()),
             roots=frozen(place[np.array(overlay.roots)]),
-            wanted=frozen(self._wanted[:, brokers] > 0),
+            wanted=frozen(self._subscriptions.all_serving()[:, brokers]),
             publications=frozen(self._rates.copy()),
             node_of=frozen(place[self._fabric.node_of[brokers]]),
             delay_weight=parameters.delay_weight,

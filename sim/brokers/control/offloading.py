@@ -197,9 +197,9 @@ class OffloadingService:
         offloaded.moves += moved
         for topic in topics.tolist():
             subscriptions.split(topic)
-        self._control.follow(moved, subscriptions.served)
+        self._control.follow(moved, subscriptions.all_serving())
         self._control.changed()
-        informed = moved & (subscriptions.wanted > 0)
+        informed = moved & (subscriptions.wanted.dense() > 0)
         messages = int(np.count_nonzero(informed))
         alone = self._setting.parameters.scope == "broker"
         return messages if alone else int(np.count_nonzero(informed.any(axis=1))), messages

@@ -19,6 +19,7 @@ from sim.brokers.fabric.clock import CONTROL
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.changes import Changes
+from sim.brokers.users.subscriptions import Subscriptions
 from sim.overlay.trees import RendezvousTrees
 
 
@@ -42,7 +43,7 @@ class ReconfigurationProtocol:
         control: TreeControl,
         engine: Engine,
         changes: Changes,
-        wanted: NDArray[np.int32],
+        subscriptions: Subscriptions,
         timeout: float,
         manager_dead: Sequence[tuple[float, float]],
     ) -> None:
@@ -50,7 +51,8 @@ class ReconfigurationProtocol:
         self._fabric, self._clock, self._recorder = fabric, fabric.clock, recorder
         self._overlay, self.placement = fabric.overlay, Placement(fabric)
         self._courier, self._control, self._engine, self._changes = control.courier, control, engine, changes
-        brokers, self._wanted, self._timeout, self._manager_dead = len(fabric.node_of), wanted, timeout, manager_dead
+        brokers, self._subscriptions = len(fabric.node_of), subscriptions
+        self._timeout, self._manager_dead = timeout, manager_dead
         sums = [math.fsum(times) for times in fabric.links.hops]  # exact, so that ties are
         self._manager = sums.index(min(sums))
         self._rejoin = math.ceil(math.log2(brokers) ** 2)  # messages that repair the ring when a broker rejoins
@@ -192,11 +194,11 @@ class ReconfigurationProtocol:
 
     def _repair(self, transition: Transition, broker: int) -> None:
         """Join and leave trees where the table differs from the broker's interests."""
-        node = transition.new[broker]
-        wrong = np.flatnonzero((self._wanted[:, broker] > 0) != self._overlay.joined(node)).tolist()
+        node, serving = transition.new[broker], self._subscriptions.serving(broker)
+        wrong = np.flatnonzero(serving != self._overlay.joined(node)).tolist()
         transition.unanswered[broker] = len(wrong)
         for topic in wrong:
-            change = 1 if self._wanted[topic, broker] else -1
+            change = 1 if serving[topic] else -1
             answered = partial(self._repaired, transition, broker, topic, change)
             self._control.ask(topic, node, "reconfiguration_overhead", answered)
         if not wrong:

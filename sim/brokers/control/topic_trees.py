@@ -29,7 +29,7 @@ class BusiestTree:
 
     def topic(self) -> int:
         """The busiest topic among those that have a tree now."""
-        served = self._subscriptions.served.any(axis=1)
+        served = self._subscriptions.brokers_served > 0
         return int(np.argmax(np.where(served, self._workload.published() + 1, 0)))
 
     def columns(self, topic: int) -> Columns:
@@ -48,7 +48,7 @@ class BusiestTree:
             "position": [None] * len(tree) if positions is None else positions[tree.nodes],
             "broker": brokers,
             "parent": np.where(tree.parents < 0, -1, tree.nodes[tree.parents]),
-            "subscribes": self._subscriptions.served[topic, brokers] > 0,
+            "subscribes": self._subscriptions.served_at(topic, brokers) > 0,
         }
 
 

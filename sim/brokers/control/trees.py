@@ -114,13 +114,13 @@ class TreeControl:
         if self._joined is not None:
             self._joined[:, node] = False
 
-    def follow(self, moved: NDArray[np.bool_], served: NDArray[np.int32]) -> None:
+    def follow(self, moved: NDArray[np.bool_], serving: NDArray[np.bool_]) -> None:
         """Follow topics that were offloaded or taken back (topics, brokers): trees change at once, without requests."""
         assert self._joined is not None
         node_of = self._fabric.node_of
-        wrong = moved & (self._joined[:, node_of] != (served > 0))
+        wrong = moved & (self._joined[:, node_of] != serving)
         for topic, broker in np.argwhere(wrong).tolist():
-            self.enact(topic, int(node_of[broker]), 1 if served[topic, broker] else -1)
+            self.enact(topic, int(node_of[broker]), 1 if serving[topic, broker] else -1)
 
     def ask(self, topic: int, node: int, counter: str, answered: Callable[[], None]) -> None:
         """Ask the root to let the node join or leave the topic's tree: `answered()` is called when its answer is back.

@@ -127,7 +127,7 @@ class ContentRule(Rule):
 
     def _become_due(self, flight: Flight) -> None:
         assert isinstance(flight, Copy)
-        flight.due_users = self._subscribers[flight.topic][flight.broker_array]
+        flight.due_users = self._subscriptions.served_at(flight.topic, flight.broker_array)
         flight.fate = np.zeros(len(flight.broker_array), np.int8)
         if self._loads:
             flight.increments = self._increments(flight)

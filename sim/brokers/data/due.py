@@ -55,7 +55,7 @@ class DueByTopic:
             offloaded = self._splits.offloaded(topic)
         users, absent = live.users_served.item(topic), live.absent.item(topic)
         audience = None if self._audiences is None else self._audience(topic)
-        return Due(due, users, live.served[topic].take(brokers), audience, offloaded, absent)
+        return Due(due, users, live.served_at(topic, brokers), audience, offloaded, absent)
 
     def short_of_root(self, topic: int) -> Due:
         """To whom it is due if it does not reach its root."""

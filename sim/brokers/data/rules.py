@@ -43,7 +43,7 @@ class Rule(ABC):
         self, fabric: Fabric, recorder: Recorder, subscriptions: Subscriptions, publications: Publications
     ) -> None:
         self._fabric, self._overlay, self._recorder, self._ledger = fabric, fabric.overlay, recorder, recorder.ledger
-        self._publications, self._subscribers = publications, subscriptions.served
+        self._publications, self._subscriptions = publications, subscriptions
         self._uplinks, self._weighs = Uplinks(fabric), fabric.service.setting.weighs
         self._placed: dict[tuple[int, int], tuple[TopicTree, NDArray[np.int32], list[int]]] = {}  # by topic and root
         self.finished = Finished(recorder)
@@ -110,7 +110,7 @@ class Rule(ABC):
         return int(flight.due_users[position])
 
     def _users_at_root(self, flight: Flight, root: int) -> int:
-        return int(self._subscribers[flight.topic][root])
+        return self._subscriptions.served_at(flight.topic, np.array([root], np.int32)).item()
 
     def miss_root(self, flight: Flight, outcome: int) -> None:
         """The flight does not reach its root: its publication becomes due now, with this outcome (a row of the ledger)."""

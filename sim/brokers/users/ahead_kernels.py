@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sim.base.addresses import integers, reals, small_integers, tiny_integers
 from sim.base.arrays import Item, Items
 from sim.base.compiled import kernel
+from sim.base.sparse_kernels import count_at, sparse_at
 from sim.brokers.statistics.balance import balance_at, changed
 from sim.brokers.users.change_kernels import count, touch, wants
 
@@ -89,8 +90,7 @@ def _is_quiet(state: Item, first: int, end: int) -> bool:
         broker, leaving = host[users[i]], 0
         for j in range(first, end):
             leaving += topics[j] == topics[i] and actions[j] < 0 and host[users[j]] == broker
-        place = topics[i] * state.brokers + broker
-        if small_integers(state.wanted, place + 1)[place] <= leaving:
+        if count_at(sparse_at(state.wanted, 0), topics[i], broker) <= leaving:
             return False
     return _is_plain(state, first, end)
 
@@ -136,9 +136,9 @@ def _view(state: Item, number: int, user: int, time: float, total: int) -> None:
     small_integers(state.view_user, VIEWS)[number] = user
     small_integers(state.view_current, VIEWS)[number] = broker
     asked, own = small_integers(state.view_topics, TOPICS), small_integers(state.view_own_wanted, TOPICS)
-    wanted, alone = small_integers(state.wanted, state.topics_many * state.brokers), 0
+    wanted, alone = sparse_at(state.wanted, 0), 0
     for i in range(topics.size):
-        others = wanted[topics[i] * state.brokers + broker] - 1
+        others = count_at(wanted, topics[i], broker) - 1
         asked[first + i], own[first + i] = topics[i], others
         alone += others == 0
     reals(state.view_latitude, VIEWS)[number] = reals(state.latitude, user + 1)[user]

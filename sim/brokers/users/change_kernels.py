@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sim.base.addresses import integers, reals, small_integers, tiny_integers
 from sim.base.arrays import Item, Items
 from sim.base.compiled import kernel
+from sim.base.sparse_kernels import change_at, sparse_at
 from sim.brokers.statistics.balance import balance_at, changed
 
 
@@ -25,24 +26,22 @@ def wants(state: Item, user: int) -> NDArray[np.int32]:
 @kernel
 def count(state: Item, topic: int, broker: int, change: int) -> int:
     """Count one more (+1) or fewer (-1) user of the broker for the topic; returns the previous number."""
-    place, brokers = topic * state.brokers + broker, state.brokers
-    wanted, load = small_integers(state.wanted, place + 1), integers(state.load, brokers)
-    users_wanting = integers(state.users_wanting, topic + 1)
-    before, after = wanted[place], wanted[place] + change
-    wanted[place] = after
-    users_wanting[topic] += change
+    brokers, load = state.brokers, integers(state.load, state.brokers)
+    before = change_at(sparse_at(state.wanted, 0), topic, broker, change)
+    after = before + change
+    integers(state.users_wanting, topic + 1)[topic] += change
     state.total += change
     state.squares += change * (2 * load[broker]) + 1
     load[broker] += change
     if before == 0 or after == 0:
         integers(state.topics, brokers)[broker] += change
         integers(state.brokers_wanting, topic + 1)[topic] += change
+    place = topic * brokers + broker
     if state.splits and tiny_integers(state.kept, place + 1)[place]:
-        small_integers(state.served, place + 1)[place] += change
         integers(state.users_served, topic + 1)[topic] += change
         if before == 0 or after == 0:
             integers(state.brokers_served, topic + 1)[topic] += change
-    return int(before)
+    return before
 
 
 @kernel

@@ -83,10 +83,9 @@ class Decisions:
         if current < 0:
             own, own_topics, own_load, own_users = frozen(np.zeros(len(topics), np.int32)), 0, 0, 0
         else:
-            column = subscriptions.wanted[:, current]
-            held = set(registered.tolist())
-            own = frozen(column[wanted] - np.array([topic in held for topic in topics.tolist()], np.int32))
-            own_topics = subscriptions.topics.item(current) - column[registered].tolist().count(1)
+            users, held = subscriptions.wanted.in_column, set(registered.tolist())
+            own = frozen(users(current, wanted) - np.array([topic in held for topic in topics.tolist()], np.int32))
+            own_topics = subscriptions.topics.item(current) - users(current, registered).tolist().count(1)
             own_load = subscriptions.load.item(current) - len(registered)
             own_users = subscriptions.users.item(current) - 1
         return self._policy.select(

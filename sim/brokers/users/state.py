@@ -26,8 +26,6 @@ _COUNTS = (
     "movement_end",
 )
 _ARRAYS = {
-    "wanted": np.int32,  # topics × brokers: users of the broker that want the topic
-    "served": np.int32,  # the users of these that the back end serves; the same array where it serves all
     "kept": np.bool_,  # topics × brokers, where some may be offloaded
     "brokers_wanting": np.int64,  # by topic
     "users_wanting": np.int64,
@@ -76,7 +74,8 @@ _ARRAYS = {
 """Arrays and their types; the record has an address for each."""
 
 USER_STATE = np.dtype(
-    [(name, "i8") for name in (*_COUNTS, *_ARRAYS, "balance")] + [("warm_up", "f8"), ("next", "f8")], align=True
+    [(name, "i8") for name in (*_COUNTS, *_ARRAYS, "wanted", "balance")] + [("warm_up", "f8"), ("next", "f8")],
+    align=True,
 )
 """All of it; `next` is the time (s) of the next rows that are to be enacted, infinite where there are none."""
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.base.arrays import Integers, frozen
+from sim.base.sparse import SparseCounts
 from sim.brokers.statistics.records import Offloaded
 from sim.brokers.users.ahead_kernels import enact_ahead, enact_events
 from sim.brokers.users.change_kernels import count_all, join_all
@@ -21,24 +22,24 @@ class Subscriptions:
     """Users of each broker that want each topic, with loads and their sum of squares kept up to date.
 
     `transition(topic, broker, +1 | -1)` is called when a broker begins or ceases to want a topic, after the counts have changed.
-    `shared` are those that groups share, if any. `served` is what the broker network is to deliver: all that is wanted, unless some
-    is offloaded (SplitSubscriptions). Quiet changes, which make no difference to brokers, may be known ahead; code that needs
+    `shared` are those that groups share, if any. What is served is what the broker network is to deliver: all that is wanted, unless
+    some is offloaded (SplitSubscriptions). Quiet changes, which make no difference to brokers, may be known ahead; code that needs
     subscriptions as of a time then calls `catch_up`, and the first remaining change is at `next_change` (s).
     """
 
     def __init__(self, topics: int, brokers: int, transition: Callable[[int, int, int], None]) -> None:
         self.state = UserState()
-        self.state.set(topics_many=topics, brokers=brokers)
-        self.wanted = np.zeros((topics, brokers), np.int32)
+        self.wanted = SparseCounts(topics, brokers)  # by topic and broker
         self.brokers_wanting = np.zeros(topics, np.int64)  # per topic: how many brokers, and users, want it
         self.users_wanting = np.zeros(topics, np.int64)
         self.absent = np.zeros(topics, np.int64)  # per topic: users among those that are connected to no broker
-        self.served, self.brokers_served, self.users_served = self.wanted, self.brokers_wanting, self.users_wanting
+        self.brokers_served, self.users_served = self.brokers_wanting, self.users_wanting
         self.version = np.zeros(topics, np.int64)  # per topic: the number of changes so far
         self.topics = np.zeros(brokers, np.int64)
         self.load = np.zeros(brokers, np.int64)
         self.users = np.zeros(brokers, np.int64)
-        for name in ("wanted", "brokers_wanting", "users_wanting", "version", "topics", "load", "users"):
+        self.state.set(topics_many=topics, brokers=brokers, wanted=self.wanted.records.ctypes.data)
+        for name in ("brokers_wanting", "users_wanting", "version", "topics", "load", "users"):
             self.state.use(**{name: getattr(self, name)})
         self._transition = transition
         self.next_change = math.inf
@@ -52,6 +53,7 @@ class Subscriptions:
 
     def change(self, topics: Sequence[int] | NDArray[np.int32], broker: int, change: int) -> None:
         """Count one more (+1) or fewer (-1) user of the broker for each of the topics."""
+        self.wanted.reserve(len(topics))
         for topic in count_all(self.state.records, np.array(topics, np.int32), broker, change).tolist():
             self._transition(topic, broker, change)
 
@@ -63,13 +65,14 @@ class Subscriptions:
 
     def enact(self, first: int, end: int, now: float) -> bool:
         """Enact the events in these rows, of one instant, if compiled code can."""
+        self.wanted.reserve(end - first)
         enacted, turned = enact_events(self.state.records, first, end, now)
         for topic, broker, change in turned.tolist():
             self._transition(topic, broker, change)
         return enacted
 
     def join(self, first: int, brokers: Integers, interests: int) -> None:
-        """Let users `first`, `first + 1`, … join these brokers, with `interests` in all."""
+        """Let users `first`, `first + 1`, … join these brokers, with `interests` in all, for which `wanted` has room."""
         turned = join_all(self.state.records, first, np.array(brokers, np.int32), interests)
         for topic, broker in zip(*(column.tolist() for column in turned), strict=True):
             self._transition(topic, broker, +1)
@@ -85,12 +88,24 @@ class Subscriptions:
     def states(self) -> BrokerStates:
         """A read-only copy of all present states."""
         counts = (frozen(each.copy()) for each in (self.topics, self.load, self.users))
-        return BrokerStates(frozen(self.wanted.copy()), *counts)
+        return BrokerStates(frozen(self.wanted.dense()), *counts)
 
     def unknown(self) -> BrokerStates:
         """The states before the first exchange: empty."""
         nothing = np.broadcast_to(np.int64(0), len(self.load))
         return BrokerStates(np.broadcast_to(np.int32(0), self.wanted.shape), nothing, nothing, nothing)
+
+    def served_at(self, topic: int, brokers: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The users of these brokers that want the topic, and are to get it from the broker network."""
+        return self.wanted.in_row(topic, brokers)
+
+    def serving(self, broker: int) -> NDArray[np.bool_]:
+        """Which topics (topics) the broker network is to deliver to the broker."""
+        return self.wanted.in_column(broker) > 0
+
+    def all_serving(self) -> NDArray[np.bool_]:
+        """The same of all brokers (topics, brokers)."""
+        return self.wanted.dense() > 0
 
     def table(self, published: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
         """One row per topic with publications: their number, and the brokers and users that want it now."""
@@ -113,12 +128,9 @@ class SplitSubscriptions(Subscriptions):
     ) -> None:
         super().__init__(topics, brokers, transition)
         self._kept = kept
-        self.served = np.zeros((topics, brokers), np.int32)
         self.brokers_served, self.users_served = np.zeros(topics, np.int64), np.zeros(topics, np.int64)
         self.state.set(splits=True)
-        self.state.use(
-            kept=kept, served=self.served, brokers_served=self.brokers_served, users_served=self.users_served
-        )
+        self.state.use(kept=kept, brokers_served=self.brokers_served, users_served=self.users_served)
 
     def miss(self, topics: NDArray[np.int32], change: int) -> None:
         """Count absent users, whom the back end is to serve, whatever it keeps."""
@@ -127,14 +139,25 @@ class SplitSubscriptions(Subscriptions):
 
     def split(self, topic: int) -> None:
         """Recount the served users after the topic was offloaded or taken back for some broker."""
-        served = np.where(self._kept[topic], self.wanted[topic], 0)
-        self.served[topic] = served
+        served = np.where(self._kept[topic], self.wanted.row(topic), 0)
         self.brokers_served[topic] = int(np.count_nonzero(served))
         self.users_served[topic] = int(served.sum()) + self.absent[topic]
         self.version[topic] += 1
 
     def offloaded(self, topic: int) -> Offloaded:
         """The brokers that want the topic without being served by the back end, and their users."""
-        users = self.wanted[topic] - self.served[topic]
+        users = np.where(self._kept[topic], 0, self.wanted.row(topic))
         brokers = np.flatnonzero(users).astype(np.int32)
         return Offloaded(brokers, users[brokers])
+
+    def served_at(self, topic: int, brokers: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The users of these brokers that want the topic, where it is kept."""
+        return np.where(self._kept[topic, brokers], super().served_at(topic, brokers), 0)
+
+    def serving(self, broker: int) -> NDArray[np.bool_]:
+        """Which topics (topics) are wanted at the broker and kept for it."""
+        return self._kept[:, broker] & super().serving(broker)
+
+    def all_serving(self) -> NDArray[np.bool_]:
+        """The same of all brokers (topics, brokers)."""
+        return self._kept & super().all_serving()

@@ -72,8 +72,7 @@ class HostedUsers:
         self.host = np.full(len(workload.users), NOWHERE, np.int32)  # ~b: nowhere, since its broker b has crashed
         self.absent = 0  # users of whom that is true
         self.elsewhere: Callable[[int], int] | None = None  # where users go whom the policy sends to a broker at first
-        self.latitude = workload.users.latitude.copy()
-        self.longitude = workload.users.longitude.copy()
+        self.latitude, self.longitude = workload.users.latitude.copy(), workload.users.longitude.copy()
         state = subscriptions.state
         state.set(users_many=len(self.host), warm_up=recorder.warm_up, balance=recorder.balance.records.ctypes.data)
         use_workload(workload, state)
@@ -87,6 +86,7 @@ class HostedUsers:
         state.use(host=self.host, latitude=self.latitude, longitude=self.longitude, since=np.zeros(brokers))
         state.use(load_area=self.load_area, users_area=self.users_area)
         report = None if recorder.audiences is None else recorder.interest_changed
+        subscriptions.wanted.expect(np.bincount(workload.interests.indices, minlength=len(workload.topics)))
         known = workload.interests, subscriptions, self.host, (self.latitude, self.longitude)
         self._decisions, self._ahead = Decisions(policy, clock, *known), Ahead(workload, policy, subscriptions, report)
 

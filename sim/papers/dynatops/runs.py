@@ -242,7 +242,7 @@ def _problem(scenario: Scenario, replication: int) -> ReconfigurationProblem:
         overlay.parent,
         overlay.hops,
         np.asarray(overlay.roots, np.int32),
-        network.subscriptions.wanted > 0,
+        network.subscriptions.all_serving(),
         np.full(len(workload.topics), PUBLICATIONS),
         network.node_of,
         key=replication,

@@ -1,0 +1,102 @@
+"""Sparse tables of counts, in memory that grows with the pairs that have one, for compiled code and for numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.base.arrays import Integers
+from sim.base.sparse_kernels import (
+    SPARSE,
+    copy_rows,
+    dense_row,
+    dense_rows,
+    one_count,
+    replace_row,
+    some_of_column,
+    some_of_row,
+    take_rooms,
+)
+
+
+class SparseCounts:
+    """A count for each pair of row and column, most of which are 0.
+
+    `shape` are the numbers of rows and columns. A row takes 8 bytes for each column that it has room for, and at most 4 for each that
+    there is. Kernels that change counts take `records`; `reserve` gives them the space before.
+    """
+
+    def __init__(self, rows: int, columns: int) -> None:
+        self.records = np.zeros(1, SPARSE)
+        self.shape = rows, columns
+        self._used, self._numbers, self._rows = (
+            self.records["used"],
+            np.empty(0, np.int32),
+            np.zeros((3, rows), np.int64),
+        )
+        self.records["rows"], self.records["columns"] = rows, columns
+        for name, row in zip(("first", "many", "room"), self._rows, strict=True):
+            self.records[name] = row.ctypes.data
+
+    def expect(self, most: Integers) -> None:
+        """Give the rows, all of them empty, room for this many columns each; then these need no `reserve`."""
+        most = np.minimum(most, self.shape[1])
+        self._move(int(np.minimum(2 * most, self.shape[1]).sum()))
+        take_rooms(self.records, most.astype(np.int64))
+
+    def reserve(self, changes: int) -> None:
+        """Provide space for this many changes of counts by kernels, or for any changes of one row."""
+        used, columns = self._used.item(), self.shape[1]
+        # a row that grows to some size leaves less behind on the way, and becomes an array of all columns at half of their number
+        most = min(changes * 3 * columns, max(3 * columns, 6 * used + 32 * changes))
+        if used + most > len(self._numbers):
+            self._move(most + used // 2)
+
+    def _move(self, more: int) -> None:
+        """Move the rows to memory with space for `more` numbers, without what rows have left behind."""
+        rooms = self._rows[2]
+        needed = int(np.where(rooms == self.shape[1], rooms, 2 * rooms).sum())
+        numbers = np.empty(needed + more, np.int32)
+        self._use(numbers, copy_rows(self.records, numbers))
+
+    def _use(self, numbers: NDArray[np.int32], used: int) -> None:
+        self._numbers, self._used[0] = numbers, used
+        self.records["numbers"], self.records["size"] = numbers.ctypes.data, len(numbers)
+
+    def __getstate__(self) -> tuple[tuple[int, int], NDArray[np.int64], NDArray[np.int32], int]:
+        """What copies need, without addresses."""
+        return self.shape, self._rows, self._numbers, self._used.item()
+
+    def __setstate__(self, state: tuple[tuple[int, int], NDArray[np.int64], NDArray[np.int32], int]) -> None:
+        """Become a copy."""
+        shape, rows, numbers, used = state
+        self.__init__(*shape)  # type: ignore[misc]  # the addresses are new
+        self._rows[:] = rows
+        self._use(numbers.copy(), used)
+
+    def replace(self, row: int, counts: NDArray[np.int32]) -> None:
+        """Replace a row (columns)."""
+        self.reserve(1)
+        replace_row(self.records, row, counts)
+
+    def at(self, row: int, column: int) -> int:
+        """The count of a pair."""
+        return one_count(self.records, row, column)
+
+    def row(self, row: int) -> NDArray[np.int32]:
+        """A copy of a row (columns)."""
+        return dense_row(self.records, row)
+
+    def in_row(self, row: int, columns: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The counts of a row in some columns."""
+        return some_of_row(self.records, row, columns)
+
+    def in_column(self, column: int, rows: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
+        """The counts of a column, in some rows or in all."""
+        if rows is None:
+            rows = np.arange(self.shape[0], dtype=np.int32)
+        return some_of_column(self.records, rows, column)
+
+    def dense(self) -> NDArray[np.int32]:
+        """A copy of all (rows, columns)."""
+        return dense_rows(self.records)
