@@ -232,7 +232,7 @@ class User:
         if self.clients.quality is None:
             return [coming for coming in self.out if coming.reached >= until]
         for coming in self.out:
-            for time in coming.flying:
+            for time in sorted(coming.flying):  # a later copy may be faster
                 if time < min(until, self.horizon):
                     self.get(coming, time)
             coming.flying = []
