@@ -42,12 +42,12 @@ def run(
         **options: how the runs are performed, as follows.
 
     Keyword Args:
-        jobs: the number of processes; results do not depend on it.
-        engine: "in-process", "pool" (processes), "spark", or "auto", by jobs and master.
-        master: the master of a Spark cluster, such as "spark://host:7077".
-        fail_fast: raise RunFailed at the first run that fails.
-        retry_failed: repeat the runs that failed in this folder.
-        verify: check all files of existing runs, and repeat damaged ones.
+        jobs (int): the number of processes; results do not depend on it.
+        engine (str): "in-process", "pool" (processes), "spark", or "auto", by jobs and master.
+        master (str): the master of a Spark cluster, such as "spark://host:7077".
+        fail_fast (bool): raise RunFailed at the first run that fails.
+        retry_failed (bool): repeat the runs that failed in this folder.
+        verify (bool): check all files of existing runs, and repeat damaged ones.
 
     Returns:
         The results, read into memory.
