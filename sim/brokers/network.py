@@ -208,7 +208,7 @@ class Network:
         outages = Outages(brokers, faults.sides) if faults is not None and faults.strikes_brokers else None
         windows = LinkWindows(self.recorder.edges, self.recorder.measured, brokers)
         carried = self.clock, links, setting.links, brokers, streams.key("loss"), windows
-        limited = any(setting.links.limits.values()) or (faults is not None and faults.has(LOSS))
+        limited = setting.links.limits or (faults is not None and faults.has(LOSS))
         slowed = outages.slowed if outages is not None and faults is not None and faults.has(SLOW_DOWN) else None
         return Fabric(
             self.clock,

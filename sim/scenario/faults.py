@@ -11,6 +11,7 @@ from sim.overlay.sites import Sites
 from sim.scenario.kinds import Table
 from sim.workloads.faults.fault import Fault, FaultSetting
 from sim.workloads.faults.lifetimes import LifetimeFaults
+from sim.workloads.faults.outages import ManagerFaults
 from sim.workloads.faults.schedule import impossible
 from sim.workloads.faults.timed import BeginningParameters
 from sim.workloads.faults.trace import TraceFaults
@@ -40,6 +41,12 @@ def faults_wrong(tables: Sequence[Table], brokers: int | Sites, horizon: float) 
             yield ("faults", place), str(error)
     if wrong := impossible(found, names):
         yield ("faults", wrong[0]), wrong[1]
+
+
+def strike_brokers(tables: Sequence[Table]) -> bool:
+    """Whether anything but the manager is to fail; third-party kinds are not asked."""
+    kinds = [table.parameters for table in tables if plugins.are_ours(type(table.parameters))]
+    return not all(isinstance(parameters, ManagerFaults.Parameters) for parameters in kinds)
 
 
 def _named(table: Table) -> Iterator[int | str]:

@@ -12,7 +12,6 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     Field,
-    PlainSerializer,
     PlainValidator,
     ValidationInfo,
     WithJsonSchema,
@@ -25,17 +24,19 @@ from sim import plugins
 from sim.base.naming import Keys, Raw
 from sim.base.units import Duration, Period, PositiveDuration, Quantity, Repeats
 from sim.base.validation import Mistake, nested, show
-from sim.files.inputs import File, InputFile, NoSuchFile
+from sim.files.inputs import File
 from sim.metrics import METRICS
-from sim.overlay.sites import Sites, parse_sites
+from sim.overlay.floods import FloodParameters
+from sim.overlay.folding import cannot_fold, hindrances
 from sim.plugins import Parameters
 from sim.policies.promises import SharingPromises
 from sim.policies.sharing.view import SharingPolicy, SharingSetting
+from sim.scenario.broker_sites import BrokerSites
 from sim.scenario.brokers import Brokers
 from sim.scenario.clients import ClientsTable
 from sim.scenario.delivery import DeliveryTable
 from sim.scenario.expressions import unknown_metrics
-from sim.scenario.faults import faults_wrong, too_late
+from sim.scenario.faults import faults_wrong, strike_brokers, too_late
 from sim.scenario.fixed_table import FixedTable
 from sim.scenario.healing import HealingTable
 from sim.scenario.kinds import Kinds, OwnMetrics, Table
@@ -54,8 +55,6 @@ MOST_STEPS = 1_000_000
 """The most windows, decision periods and the like up to the horizon; that many take a minute and a gigabyte."""
 MOST_RUNS = 1_000_000
 """The most runs of an experiment; that many take a gigabyte to plan, before any is performed."""
-MOST_BROKERS = 2**31
-"""The exclusive upper bound on the number of brokers."""
 DETECT = "detect"
 """The value of `warm_up` that asks to detect it."""
 
@@ -129,41 +128,6 @@ DEFAULTS: Raw = {
     "selection": {"kind": SELECTION.default},
 }
 """The default kinds, so that every table has one when it is overridden."""
-
-
-BROKERS_FILE = InputFile(parse_sites)
-
-
-def _brokers(value: object) -> int | str | File[Sites]:
-    if value == "cells":
-        return "cells"
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
-        if value >= MOST_BROKERS:
-            raise ValueError(f"expected fewer than {MOST_BROKERS:,} brokers, found {value:,}")
-        return value
-    allowed = "a number of brokers (1 or more), 'cells' (one per visited cell) or a CSV file"
-    if not isinstance(value, str | File):
-        raise ValueError(f"expected {allowed}, found {show(value)}")
-    try:
-        return BROKERS_FILE.read(value)
-    except NoSuchFile as error:
-        raise ValueError(f"{error} (allowed: {allowed})") from None
-
-
-BrokerSites = Annotated[
-    int | Literal["cells"] | File[Sites],
-    PlainValidator(_brokers),
-    PlainSerializer(lambda brokers: brokers.dump() if isinstance(brokers, File) else brokers),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "minimum": 1, "exclusiveMaximum": MOST_BROKERS},
-                {"const": "cells"},
-                {"type": "string"},
-            ]
-        }
-    ),
-]
 
 
 def _listed(tables: object) -> object:
@@ -284,6 +248,23 @@ class Scenario(FixedTable):
         horizon = self.horizon or getattr(self.workload.parameters, "horizon", None)
         if isinstance(horizon, float) and (wrong := self.steps_wrong(horizon)):
             raise nested(wrong)
+        return self
+
+    @model_validator(mode="after")
+    def _is_folded_where_exact(self) -> Scenario:
+        network, latency, geometry = self.network, self.network.latency.parameters, self.network.geometry.parameters
+        if network.data_plane == "folded" and (
+            found := hindrances(
+                self.brokers.service.kind,
+                getattr(latency, "jitter", 0.0) if plugins.are_ours(type(latency)) else 0.0,
+                network.links,
+                float(self.trace),
+                isinstance(geometry, FloodParameters) and geometry.floods,
+                strike_brokers(self.faults),
+                network.delivery.guarantee,
+            )
+        ):
+            raise nested([(("network", "data_plane"), cannot_fold(found))])
         return self
 
     def steps_wrong(self, horizon: float) -> list[Mistake]:

@@ -321,10 +321,6 @@ def test_what_content_cannot_do_is_refused() -> None:
     flood = {"brokers": 6, "geometry": {"kind": "topic-connected", "dissemination": "flood"}}
     assert refused(network=flood) == 'network.geometry: dissemination "flood" does not carry content (allowed: "tree")'
     loaded = {"service": {"kind": "deterministic", "matching": "1us"}}
-    assert refused(network={"brokers": 6, "data_plane": "folded"}, brokers=loaded) == (
-        'network.data_plane: "folded" does not simulate single hops and is not exact with brokers.service = "deterministic" '
-        '(allowed: "events", "compiled", "auto")'
-    )
     assert refused(workload={"kind": "poisson", "users": 5, "topics": 9}, brokers=loaded) == (
         "brokers.service.matching: a poisson workload has topics, not content to match (allowed: 0)"
     )

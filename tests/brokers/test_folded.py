@@ -152,3 +152,37 @@ def test_it_refuses_what_it_cannot_do_exactly(setting: dict[str, Any], reason: s
         tiny.network(world, overlay, [0], plane="folded", **calm)
     assert not isinstance(tiny.network(world, overlay, [0], **calm).engine, FoldedEngine)
     assert isinstance(tiny.network(world, overlay, [0], trace=False).engine, FoldedEngine)
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"brokers": {"service": {"kind": "deterministic", "time": 1}}}, 'brokers.service = "deterministic"'),
+        ({"network": {"latency": {"kind": "unit"}, "links": {"interface": "1Mb/s"}}}, "network.links.interface"),
+        ({"network": {"latency": {"kind": "distance", "jitter": 0.25}}}, "jitter 0.25"),
+        ({"network": {"geometry": {"kind": "full-mesh", "dissemination": "flood"}}}, "an overlay that floods"),
+        ({"network": {"delivery": {"guarantee": "exactly-once"}}}, 'network.delivery.guarantee = "exactly-once"'),
+        ({"network": {"links": {"loss": 0.1}}, "trace": 0.5}, "network.links.loss and trace = 0.5"),
+        ({"faults": [{"kind": "crash", "brokers": 1, "at": 1}]}, "faults"),
+    ],
+)
+def test_what_it_cannot_do_is_refused_when_the_scenario_is_read(more: dict[str, Any], reason: str) -> None:
+    asked = {**more, "network": {"brokers": 4, **more.get("network", {}), "data_plane": "folded"}}
+    sentence = (
+        f'scenario: network.data_plane: "folded" does not simulate single hops and is not exact with {reason} '
+        '(allowed: "events", "compiled", "auto")'
+    )
+    with pytest.raises(ScenarioError) as one:
+        load_scenario(asked)
+    assert str(one.value) == sentence
+    with pytest.raises(ScenarioError) as swept:  # and where a sweep asks for it
+        load_scenario(
+            {**more, "network": {"brokers": 4, **more.get("network", {})}},
+            ['sweep.network.data_plane = ["folded"]'],
+        )
+    assert str(swept.value).endswith(sentence.partition("data_plane: ")[2])
+    load_scenario({**asked, "network": {**asked["network"], "data_plane": "auto"}})
+
+
+def test_a_dead_manager_does_not_keep_it_from_folding() -> None:
+    load_scenario({"faults": [{"kind": "manager", "at": 1}], "network": {"brokers": 4, "data_plane": "folded"}})

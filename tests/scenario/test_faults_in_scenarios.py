@@ -302,10 +302,6 @@ def test_bad_faults_are_refused_when_the_scenario_is_read(more: dict[str, Any], 
             "faults: brokers without a service time cannot be slow",
         ),
         (
-            {"faults": [CRASH_AT_ONE], "network": {"brokers": 4, "data_plane": "folded"}},
-            'network.data_plane: "folded" does not simulate single hops and is not exact with faults',
-        ),
-        (
             {"faults": [CRASH_AT_ONE], "workload": {"kind": "content", "subscriptions": 20, "publications": 30}},
             "faults: a content workload has content, for which faults are not supported yet .allowed: topics",
         ),

@@ -27,6 +27,7 @@ from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.transmission import UNLIMITED
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
+from sim.overlay.folding import cannot_fold, hindrances
 from sim.overlay.healing import Healing
 from sim.workloads.format.workload import Workload
 
@@ -78,19 +79,20 @@ def engine_of(
 
 def _plane(asked: Plane, fabric: Fabric, recorder: Recorder, content: bool, shares: bool) -> Plane:
     """The requested data plane, or the fastest that is exact. Raises ScenarioError where the requested one is not exact."""
-    service, jitter = fabric.service.setting.service, fabric.links.jitter
     links = UNLIMITED if fabric.transmission is None else fabric.transmission.setting
-    share = 0.0 if recorder.trace is None else recorder.trace.share
-    contends = {f'brokers.service = "{service}"': service != "none", f"jitter {jitter:g}": jitter > 0, **links.limits}
-    trace = "trace = true" if share == 1 else f"trace = {share:g}"
-    excluded = contends | {trace: share > 0, "an overlay that floods": fabric.overlay.floods}
-    excluded |= {"faults": fabric.outages is not None, "shared subscriptions": shares}
-    delivery = fabric.delivery
-    excluded |= {f'network.delivery.guarantee = "{delivery.guarantee}"': delivery.guarantees}
-    found = " and ".join(reason for reason, holds in excluded.items() if holds)
+    share, delivery = 0.0 if recorder.trace is None else recorder.trace.share, fabric.delivery
+    found = hindrances(
+        fabric.service.setting.service,
+        fabric.links.jitter,
+        links,
+        share,
+        fabric.overlay.floods,
+        fabric.outages is not None,
+        delivery.guarantee,
+        shares,
+    )
     if found and asked == "folded":
-        why = f"does not simulate single hops and is not exact with {found}"
-        raise ScenarioError(f'network.data_plane: "folded" {why} (allowed: "events", "compiled", "auto")')
+        raise ScenarioError(f"network.data_plane: {cannot_fold(found)}")
     by_events = {"topics that are flooded": fabric.overlay.floods, "content": content}
     only = [what for what, holds in by_events.items() if holds and delivery.guarantees]
     if only and asked == "compiled":

@@ -36,10 +36,9 @@ class LinkSetting:
     buffer_bytes: int | None = None
 
     @property
-    def limits(self) -> dict[str, bool]:
-        """The scenario's keys that make a hop more than its latency, and whether each does."""
-        rates = {name: getattr(self, name) is not None for name in ("bandwidth", "interface")}
-        return {f"network.links.{name}": there for name, there in {**rates, "loss": self.loss > 0}.items()}
+    def limits(self) -> bool:
+        """Whether a hop is more than its latency."""
+        return self.bandwidth is not None or self.interface is not None or self.loss > 0
 
 
 UNLIMITED = LinkSetting()
