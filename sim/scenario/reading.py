@@ -38,11 +38,12 @@ class Reading:
                 known.append(id(values[key]))
                 if wrong:
                     found += [((key, *keys), text) for keys, text in wrong]
-                    del values[key]
+                    values[key] = _WRONG
             else:
                 known.append(repr(said))
         if found:
-            return None, found + self._checked(model, values, more)[1]
+            others = self._checked(model, values, more)[1]
+            return None, found + [one for one in others if not one[0] or values.get(str(one[0][0])) is not _WRONG]
         place = tuple(known)
         if place not in self._read:
             self._read[place] = self._checked(model, values, more)
@@ -68,6 +69,8 @@ class Reading:
 
 
 _EMPTY: Raw = {}
+_WRONG = object()
+"""Stands for a table with mistakes: no model accepts it, so that none checks how its tables fit together."""
 
 
 @cache

@@ -716,3 +716,14 @@ def test_what_is_done_too_often_up_to_the_horizon_is_refused(tmp_path: Path, end
     assert mistakes(path) == [
         f"{path}:{2 + text.count(chr(10))}: {key}: 1,000,000 {steps} at most, so 0.0036 s or more up to 3600 s, found 1e-06 s"
     ]
+
+
+@pytest.mark.parametrize("key", ["rate", "slow.rate"])
+def test_tables_with_mistakes_are_not_checked_against_others(key: str) -> None:
+    """Users' legs are there, though with a mistake: that delays cannot end with users would be a second, wrong sentence."""
+    legs = {"network": {"clients": {"rate": "1Mb/s"}, "delay_until": "client"}, "variant": [{"name": "a"}]}
+    with pytest.raises(ScenarioError) as error:
+        load_scenario(legs, [f"network.clients.{key}=0"])
+    assert str(error.value) == (
+        f"--set network.clients.{key}=0: network.clients.{key}: expected a value greater than 0 (got 0)"
+    )
