@@ -104,15 +104,15 @@ def _bound(what: str) -> PlainValidator:
     def read(value: object) -> int | None:
         if value is None or value == "unbounded":
             return None
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
             return value
-        raise ValueError(f"expected a number of {what} (0 or more) or 'unbounded', found {show(value)}")
+        raise ValueError(f"expected a number of {what} (1 or more) or 'unbounded', found {show(value)}")
 
     return PlainValidator(read)
 
 
 _WRITTEN = PlainSerializer(lambda bound: "unbounded" if bound is None else bound)
-_SCHEMA = WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"const": "unbounded"}]})
+_SCHEMA = WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"const": "unbounded"}]})
 BoundedMessages = Annotated[int | None, _bound("messages"), _WRITTEN, _SCHEMA]
 BoundedBytes = Annotated[int | None, _bound("bytes"), _WRITTEN, _SCHEMA]
 

@@ -242,7 +242,7 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
             "10: network.latency.rtt: expected a finite duration, found nan",
             f"11: network.data_plain: unknown key, did you mean 'data_plane'? (allowed: {network_keys}) (got 'auto')",
             "13: brokers.service: kind 'exponential' needs a time above 0",
-            "14: brokers.queue: expected a number of messages (0 or more) or 'unbounded', found -1",
+            "14: brokers.queue: expected a number of messages (1 or more) or 'unbounded', found -1",
             "17: selection.load_weight: expected a valid number (got true)",
             f"18: selection.cluster_sise: unknown key, did you mean 'cluster_size'? (allowed: {SIMILARITY_KEYS}) (got 3)",
             f"20: reconfiguration.kind: unknown kind, did you mean 'lsap'? (allowed: {reconfigurations}) (got 'lsab')",
@@ -334,8 +334,8 @@ def test_what_is_resolved_can_be_read_again(tmp_path: Path) -> None:
 
 
 def test_a_queue_may_be_bounded_and_services_take_time() -> None:
-    brokers = load_scenario({"brokers": {"queue": 0, "service": {"kind": "deterministic", "time": "5ms"}}}).base.brokers
-    assert (brokers.queue, brokers.service.time) == (0, 0.005)
+    brokers = load_scenario({"brokers": {"queue": 1, "service": {"kind": "deterministic", "time": "5ms"}}}).base.brokers
+    assert (brokers.queue, brokers.service.time) == (1, 0.005)
     assert mistakes({"brokers": {"service": {"time": "5ms"}}}) == [
         "scenario: brokers.service: kind 'none' takes no time above 0"
     ]
@@ -535,7 +535,7 @@ def test_a_preset_may_be_a_file_of_costs(tmp_path: Path) -> None:
         ({"servers": 0}, "brokers.servers: expected a value greater than or equal to 1 (got 0)"),
         (
             {"queue_bytes": -1},
-            "brokers.queue_bytes: expected a number of bytes (0 or more) or 'unbounded', found -1",
+            "brokers.queue_bytes: expected a number of bytes (1 or more) or 'unbounded', found -1",
         ),
         ({"overflow": "drop-new"}, "brokers.overflow"),
         ({"order": "lifo"}, "brokers.order"),
@@ -727,3 +727,25 @@ def test_tables_with_mistakes_are_not_checked_against_others(key: str) -> None:
     assert str(error.value) == (
         f"--set network.clients.{key}=0: network.clients.{key}: expected a value greater than 0 (got 0)"
     )
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("brokers.queue", "brokers.queue_bytes", "network.links.buffer", "network.links.buffer_bytes"),
+        *(
+            "network.clients.buffer",
+            "network.clients.buffer_bytes",
+            "network.sessions.queue",
+            "network.sessions.queue_bytes",
+        ),
+    ],
+)
+def test_no_queue_has_room_for_nothing(key: str) -> None:
+    """A limit of 0 is none at all with some brokers, so that it is not guessed what it means."""
+    rates = {"network": {"links": {"bandwidth": "1Mb/s"}, "clients": {"rate": "1Mb/s"}}}
+    load_scenario(rates, [f"{key}=1"])
+    with pytest.raises(ScenarioError) as error:
+        load_scenario(rates, [f"{key}=0"])
+    what = "bytes" if key.endswith("bytes") else "messages"
+    assert str(error.value) == f"--set {key}=0: {key}: expected a number of {what} (1 or more) or 'unbounded', found 0"
