@@ -210,6 +210,20 @@ def test_a_trace_of_emqx(layout: str) -> None:
     assert reasons == {"acknowledgement": 1, "sent again": 1, "ping": 1, "notice": 1, "": 1}
 
 
+@pytest.mark.parametrize("layout", ["json", "text"])
+def test_a_trace_of_emqx_counts_microseconds(tmp_path: Path, layout: str) -> None:
+    """Times since 1970, the default of logs in JSON."""
+    lines = []
+    for second, (said, packet) in enumerate(EMQX):
+        time = 1772352000250000 + 10**6 * second
+        about = {"time": time, "level": "debug", "msg": said, "clientid": "phone", "packet": packet}
+        text = f"{time} [debug] msg: {said}, clientid: phone, packet: {packet}, tag: MQTT"
+        lines.append(json.dumps(about) if layout == "json" else text)
+    workload = prepare(tmp_path, "emqx", "\n".join(lines))
+    assert workload.origin == "2026-03-01T08:00:00Z"
+    assert workload.publications.time.tolist() == [4.25]
+
+
 NATS = """\
 [7] 2026/03/01 08:00:00.291003 [INF] Starting nats-server
 [7] 2026/03/01 08:00:01.468181 [DBG] 127.0.0.1:44960 - cid:4 - Client connection created

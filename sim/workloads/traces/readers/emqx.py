@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from sim.workloads.traces.readers.broker_lines import FOREIGN, LineEvents, LogEvent, parse_object
 
-_TEXT = re.compile(r"(\d{4}-\d\d-\d\dT\S+) \[(\w+)\] (.*)")
+_TEXT = re.compile(r"(\d{4}-\d\d-\d\dT\S+|\d{16}) \[(\w+)\] (.*)")
+_MICROSECONDS = re.compile(r"^(\d{13})(\d{3})$")  # since 1970, the default of logs in JSON
 _WHO = re.compile(r"(?:^|, )clientid: (.*?)(?:, |$)|^(\S.*?)@\S+ msg: ")
 _SAID = re.compile(r"(?:^|[ ,])msg: ([\w ]+?)(?:, |$)")
 _PACKET_OF_TEXT = re.compile(r"(?:^|, )packet: (.*)$")
@@ -97,7 +98,7 @@ def _fields(line: str) -> tuple[str, str, str, str, str | None] | None:
         payload = found.get("payload")
         text = {name: str(found.get(name, "")) for name in ("time", "msg", "clientid", "packet")}
         return (
-            text["time"],
+            _MICROSECONDS.sub(r"\1.\2", text["time"]),
             text["msg"],
             text["clientid"],
             text["packet"],
@@ -109,7 +110,7 @@ def _fields(line: str) -> tuple[str, str, str, str, str | None] | None:
     said, who, packet = _SAID.search(parts[3]), _WHO.search(parts[3]), _PACKET_OF_TEXT.search(parts[3])
     client = (who[1] or who[2] or "") if who else ""
     inside = re.match(r"[A-Z]+\(.*\)(?=, \w+: |$)", packet[1], re.DOTALL) if packet else None
-    return parts[1], said[1] if said else "", client, inside[0] if inside else "", None
+    return _MICROSECONDS.sub(r"\1.\2", parts[1]), said[1] if said else "", client, inside[0] if inside else "", None
 
 
 def _option(options: str, name: str) -> str | None:
