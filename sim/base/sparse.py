@@ -74,27 +74,39 @@ class SparseCounts:
         self._rows[:] = rows
         self._use(numbers.copy(), used)
 
+    def _check(self, row: int, column: int = 0) -> None:
+        """Raise IndexError where there is no such pair: compiled code would read any memory."""
+        rows, columns = self.shape
+        if not (0 <= row < rows and 0 <= column < columns):
+            raise IndexError(f"({row}, {column}) of {rows} rows and {columns} columns")
+
     def replace(self, row: int, counts: NDArray[np.int32]) -> None:
         """Replace a row (columns)."""
+        self._check(row, len(counts) - 1)
         self.reserve(1)
         replace_row(self.records, row, counts)
 
     def at(self, row: int, column: int) -> int:
         """The count of a pair."""
+        self._check(row, column)
         return one_count(self.records, row, column)
 
     def row(self, row: int) -> NDArray[np.int32]:
         """A copy of a row (columns)."""
+        self._check(row)
         return dense_row(self.records, row)
 
     def in_row(self, row: int, columns: NDArray[np.int32]) -> NDArray[np.int32]:
         """The counts of a row in some columns."""
+        self._check(row, int(columns.max(initial=0)))
         return some_of_row(self.records, row, columns)
 
     def in_column(self, column: int, rows: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
         """The counts of a column, in some rows or in all."""
         if rows is None:
             rows = np.arange(self.shape[0], dtype=np.int32)
+        if len(rows):
+            self._check(int(rows.max()), column)
         return some_of_column(self.records, rows, column)
 
     def dense(self) -> NDArray[np.int32]:

@@ -55,9 +55,8 @@ class RendezvousTrees(ABC):
         self._state = state
         self._next_hops: dict[int, NDArray[np.int32]] = {}  # by target
         self._last_hops: dict[int, NDArray[np.int32]] = {}  # by source
-        self._members = SparseCounts(
-            len(self.roots), nodes
-        )  # what members add to the counts of nodes, by topic and node
+        # what members add to the counts of nodes, by topic and node
+        self._members = SparseCounts(len(self.roots), nodes)
         self._snapshots: dict[int, TopicTree] = {}
 
     @abstractmethod

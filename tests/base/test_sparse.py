@@ -63,3 +63,18 @@ def test_copies_change_by_themselves() -> None:
 def test_space_that_was_not_reserved_is_not_written_to() -> None:
     with pytest.raises(AssertionError):
         change_at(SparseCounts(3, 100).records[0], 0, 0, 1)
+
+
+def test_there_is_no_access_beyond_its_rows_and_columns() -> None:
+    table, beyond = SparseCounts(3, 10), np.array([10], np.int32)
+    for access in (
+        lambda: table.at(3, 0),
+        lambda: table.at(0, 10),
+        lambda: table.row(-1),
+        lambda: table.in_row(0, beyond),
+        lambda: table.in_column(0, beyond),
+        lambda: table.replace(3, np.zeros(10, np.int32)),
+    ):
+        with pytest.raises(IndexError, match="of 3 rows and 10 columns"):
+            access()
+    assert SparseCounts(0, 10).in_column(5).size == 0

@@ -140,7 +140,7 @@ class TestFigure2:
     @staticmethod
     def outcome(wanting: tuple[int, ...]) -> tuple[int, int]:
         """Unrelated relays and maximum hops for t1 when brokers on these nodes want it."""
-        overlay = chord(8, "even", 3)
+        overlay = chord(8, "even", 3, topics=2)
         overlay.roots = [TestFigure2.ROOT, 4]
         for node in wanting:
             overlay.join(0, node)
