@@ -402,17 +402,17 @@ def watched(network: Network) -> Counter[str]:
 
 
 def _watch_control(server: Server, seen: Counter[str]) -> None:
-    accept, oldest = server.accept, server._oldest
+    accept, removed = server.accept, server._waiting_at
 
     def accepted(message: Any, service: float, control: bool = False) -> bool:
         seen["control messages that waited"] += control and len(server._serving) == server._servers
         return accept(message, service, control)
 
-    def dropped() -> Any:
+    def dropped(before: int) -> Any:
         seen["publications that made room"] += 1
-        return oldest()
+        return removed(before)
 
-    server.accept, server._oldest = accepted, dropped
+    server.accept, server._waiting_at = accepted, dropped
 
 
 def _watch_faults(network: Network, seen: Counter[str]) -> None:

@@ -99,7 +99,7 @@ def absent(rows: list[tuple[int, float, float, str]]) -> Absences:
 def case(clients: dict[str, Any]) -> Case:
     """A case of which only the seed, that of `tiny.network`, and the legs matter."""
     made = object.__new__(Case)
-    made.seed, made.clients, made.sessions = 1, clients, {}
+    made.seed, made.clients, made.sessions, made.quality = 1, clients, {}, {}
     return made
 
 

@@ -55,7 +55,7 @@ def test_a_valid_sweep_is_told_so(brokersim: Brokersim, tmp_path: Path) -> None:
 def test_all_mistakes_are_one_message(brokersim: Brokersim, tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(BAD)
     keys = (
-        "brokers, geometry, latency, links, clients, reconnect, delivery, healing, sessions, sharing, "
+        "brokers, geometry, latency, links, clients, reconnect, delivery, healing, sessions, qos, sharing, "
         "delay_until, hop_cost, join, control_count, data_plane"
     )
     assert brokersim("validate", "s.toml") == (
