@@ -74,7 +74,8 @@ def claimed_folder(place: Path, prefix: str, suffix: str, purpose: str = "") -> 
                     claim.push(one.pop_all())
                 else:
                     shutil.rmtree(left, ignore_errors=True)
-        folder = found or Path(tempfile.mkdtemp(prefix=prefix, suffix=".new", dir=place))
+        # the name alone, as the path is absolute from Python 3.12 on
+        folder = found or place / Path(tempfile.mkdtemp(prefix=prefix, suffix=".new", dir=place)).name
         if found is None:
             with suppress(OSError):  # on a file system without locks, nothing is removed
                 claim.enter_context(_claimed(folder))

@@ -296,7 +296,7 @@ def locked(folder: Path) -> BaseFileLock:
 @contextmanager
 def _unfinished_folder(runs: Path) -> Generator[Path]:
     """A temporary folder, removed afterwards unless it has been renamed."""
-    folder = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=runs))
+    folder = runs / Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=runs)).name  # the path is absolute from Python 3.12 on
     try:
         folder.chmod(0o755)
         yield folder

@@ -162,7 +162,7 @@ def reason(line: str, seen: set[tuple[str, ...]], horizon_days: int) -> str:
     if len(fields) != 5:
         return "unparsable"
     try:
-        time = np.datetime64(fields[1].removesuffix("Z"))
+        time = np.datetime64(fields[1].removesuffix("Z"), "s")
         assert not np.isnat(time)
     except (ValueError, AssertionError):
         return "bad_time"

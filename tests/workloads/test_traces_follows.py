@@ -134,7 +134,7 @@ def test_json_lines_and_parquet_with_days_that_are_spread(spark: SparkSession, t
         workload.publications.time.tolist(), workload.publications.publisher.tolist(), strict=True
     ):
         day = int(names[publisher]) % 3
-        assert starts[day] <= origin + round(time * 1e6) < starts[day + 1]
+        assert starts[day] <= origin + np.timedelta64(round(time * 1e6), "us") < starts[day + 1]
     assert len(set(workload.publications.time.tolist())) > 290
     assert workload.topics.event_rate.tolist() == [300 / (4 * 24), 0.0]
 
