@@ -185,4 +185,5 @@ def test_what_it_cannot_do_is_refused_when_the_scenario_is_read(more: dict[str, 
 
 
 def test_a_dead_manager_does_not_keep_it_from_folding() -> None:
-    load_scenario({"faults": [{"kind": "manager", "at": 1}], "network": {"brokers": 4, "data_plane": "folded"}})
+    asked = {"faults": [{"kind": "manager", "at": 1}], "network": {"brokers": 4, "data_plane": "folded"}}
+    assert load_scenario(asked).points[0].base.network.data_plane == "folded"

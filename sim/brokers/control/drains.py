@@ -22,10 +22,10 @@ Row = tuple[float, str, int, float]
 
 
 class Maintenance(NamedTuple):
-    """What drains need of others: `refuse`, `take_down` and `bring_up` a broker; `busy()`: whether nothing may change now.
+    """The functions of the network that drains call, each with a broker; `busy()` returns whether nothing may change now.
 
-    `hand_over` lets the overlay route around one that is leaving, and returns how many topics have moved; `stays` tells how long (s) it
-    stays up at least, 0 if nothing is kept at it.
+    `refuse` makes a broker accept no users; `take_down` and `bring_up` stop and start it. `hand_over` routes around a leaving broker
+    and returns how many topics have moved to another root; `stays` returns for how long (s) it must stay up, or 0.
     """
 
     refuse: Callable[[int], None]

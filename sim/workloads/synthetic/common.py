@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 
 from sim.base.units import SECONDS, format_duration
@@ -14,16 +16,16 @@ MOST_UNUSED = 3e7
 """The most events that may be drawn for a run that ends before them; that many take a gigabyte."""
 
 
-class Generated(Parameters):
-    """Parameters of a generator of events up to its `horizon` (s), all of which it draws, whenever a run ends."""
+class Generated(Parameters, ABC):
+    """Parameters of a generator, which draws all events up to its own `horizon` (s) even if a run ends earlier."""
 
     @property
+    @abstractmethod
     def events(self) -> float:
         """The expected number of events, or an upper bound."""
-        raise NotImplementedError
 
     def wrong(self, horizon: float) -> str | None:
-        """Why runs that end at a horizon (s) should not use this workload, if they should not: they would use little of it."""
+        """Why a run that ends at `horizon` (s) wastes most of the events drawn; None where it does not."""
         own: float = vars(self)["horizon"]
         if horizon * 10 >= own or self.events * (1 - horizon / own) < MOST_UNUSED:
             return None
