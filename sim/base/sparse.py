@@ -1,4 +1,4 @@
-"""Sparse tables of counts, in memory that grows with the pairs that have one, for compiled code and for numpy."""
+"""Sparse matrices of counts, shared by compiled code and numpy: memory follows the entries that are not 0."""
 
 from __future__ import annotations
 
@@ -20,20 +20,17 @@ from sim.base.sparse_kernels import (
 
 
 class SparseCounts:
-    """A count for each pair of row and column, most of which are 0.
+    """A matrix of counts (rows, columns) most of which are 0.
 
-    `shape` are the numbers of rows and columns. A row takes 8 bytes for each column that it has room for, and at most 4 for each that
-    there is. Kernels that change counts take `records`; `reserve` gives them the space before.
+    A row takes 8 bytes per entry that it has room for, and never more than 4 per column. Kernels take `records`; before they change
+    counts, `reserve` has to provide the space.
     """
 
     def __init__(self, rows: int, columns: int) -> None:
         self.records = np.zeros(1, SPARSE)
         self.shape = rows, columns
-        self._used, self._numbers, self._rows = (
-            self.records["used"],
-            np.empty(0, np.int32),
-            np.zeros((3, rows), np.int64),
-        )
+        self._used, self._numbers = self.records["used"], np.empty(0, np.int32)
+        self._rows = np.zeros((3, rows), np.int64)
         self.records["rows"], self.records["columns"] = rows, columns
         for name, row in zip(("first", "many", "room"), self._rows, strict=True):
             self.records[name] = row.ctypes.data
@@ -75,7 +72,7 @@ class SparseCounts:
         self._use(numbers.copy(), used)
 
     def _check(self, row: int, column: int = 0) -> None:
-        """Raise IndexError where there is no such pair: compiled code would read any memory."""
+        """Raise IndexError for a row or column that does not exist, for which compiled code would read other memory."""
         rows, columns = self.shape
         if not (0 <= row < rows and 0 <= column < columns):
             raise IndexError(f"({row}, {column}) of {rows} rows and {columns} columns")

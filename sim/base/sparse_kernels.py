@@ -1,4 +1,4 @@
-"""Compiled access to sparse counts. Slow twin: a dictionary, in tests/oracles/sparse.py."""
+"""Compiled access to sparse counts. Slow twin: a dictionary, in tests/base/test_sparse.py."""
 
 from __future__ import annotations
 

@@ -30,9 +30,8 @@ class Outages:
         self.slowed = np.ones(brokers)
         self.side = np.zeros(brokers, np.int64)
         self.links = np.empty(0, np.int64)
-        self.avoided = self.avoided_nodes = no_cuts(
-            brokers
-        )  # links that the overlay routes around, of brokers and of their nodes
+        # the links that the overlay routes around, between brokers and between their nodes
+        self.avoided = self.avoided_nodes = no_cuts(brokers)
         self.avoids = False
         self.active = self.cuts = False
         self._brokers, self._partitions = brokers, partitions

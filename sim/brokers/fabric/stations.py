@@ -26,9 +26,10 @@ class StationSetting:
 
     The costs (s) are `time`, `matching` per counter increment, `send` for each copy to a broker, `send_client` for each to a user and
     `per_byte`. `service` is how the factor is drawn, `variation` its coefficient of variation (gamma, lognormal), `histogram` the
-    values that it is proportional to and how often each was measured. `wake_up` (s) is added if a message finds a server idle:
-    half of what is above `wake_up_least` (s) after an idle time of `wake_up_half` (s), less before and more later. Likewise a service
-    takes longer there, by the share `wake_up_slowdown` after any time.
+    values that it is proportional to and how often each was measured.
+
+    A message that finds a server idle for t takes longer. With a share of t / (t + `wake_up_half`), or 1 if that is 0, it takes
+    `wake_up_least` and that share of the rest of `wake_up` (all s) more, and that share of `wake_up_slowdown` times its service time.
 
     `servers` is how many messages a broker serves at once, `queue` how many publications may wait and `queue_bytes` how many bytes of
     them, None for no limit; `overflow` which of them are dropped if there is no room.
