@@ -50,9 +50,8 @@ class HealingControl:
             brokers, np.bool_
         )  # those that, since their last crash, could not be routed around once
         self._noticed: frozenset[int] = frozenset()  # cuts that last
-        self._avoided = self._cuts = no_cuts(
-            brokers
-        )  # links that the overlay routes around, between brokers and between nodes
+        # the links that the overlay routes around, between brokers and between nodes
+        self._avoided = self._cuts = no_cuts(brokers)
         self._round_at = math.inf  # the round that is an event
         self._rounds = 0  # that have been counted
         self._messages = 0  # of a round, as things are
