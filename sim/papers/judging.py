@@ -95,16 +95,18 @@ def _judged(claim: Claim, reading: ClaimReading, tables: Mapping[str, pd.DataFra
 def _from_numbers(found: Interval, target: Target, verdict: ClaimVerdict, unit: str) -> Iterator[str]:
     """What the numbers alone say of a verdict other than that it reproduces."""
     if verdict == "not run":
-        yield "It takes runs that there are not at this scale, or that have not been made."
+        yield "It needs runs that this scale leaves out, or that have not been made."
     if verdict == "in part":
         low, high = found.ends
         edge = target.high if low <= target.high < high else target.low
-        yield f"The interval has {number(_whole(edge))}{unit} in it, where agreement ends: it takes more replications to tell."
+        yield f"The interval includes {number(_whole(edge))}{unit}, the limit of agreement: more replications are needed to tell."
     if verdict == "does not":
         low, high = found.ends
         missing, where = (target.low - high, "below") if high < target.low else (low - target.high, "above")
         if missing > _NOTHING:
-            yield f"{number(missing, max(0, 2 - math.floor(math.log10(missing))))}{unit} {where} what agrees."
+            points = " percentage points" if unit == " %" else unit
+            by = number(missing, max(0, 2 - math.floor(math.log10(missing))))
+            yield f"The interval is {by}{points} {where} the limit of agreement."
         else:
             yield "It does not change."
 

@@ -195,13 +195,13 @@ def shipped_claims(name: str) -> pd.DataFrame:
     return pd.read_csv(path, dtype=str, keep_default_na=False)
 
 
-_UNDECIDED = "no contradiction, as it takes more replications to decide"
+_UNDECIDED = "no contradiction, as more replications are needed to decide"
 
 
 def unlike_verdicts(made: Reproduction, shipped: pd.DataFrame) -> list[Difference]:
     """The readings whose verdicts are not the shipped ones, if they were run for these, and those that are on one side only.
 
-    "in part" contradicts no verdict: the confidence interval has both what agrees and what does not in it.
+    "in part" contradicts no verdict: the confidence interval includes the limit of agreement.
     """
     before, now = _verdicts(shipped), _verdicts(claims_table(made))
     known = made.paper.differs

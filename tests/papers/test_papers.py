@@ -229,21 +229,28 @@ def judged(values: list[float], target: Target, bound: float | None = None, evid
 
 def test_the_sentence_beside_a_verdict_follows_from_the_numbers() -> None:
     assert judged([50.0, 51.0], Target("over 40", 40, math.inf)).why == "It holds."
-    assert judged([20.0, 20.0], Target("over 40", 40, math.inf)).why == "20.0 % below what agrees. It fails."
-    assert judged([20.0, 20.0], Target("at most 8", -math.inf, 8)).why == "12.0 % above what agrees. It fails."
-    assert judged([0.0, 0.0], FALLS).why == "It does not change. It fails."
-    assert judged([], FALLS).why == "It takes runs that there are not at this scale, or that have not been made."
-    assert judged([39.0, 41.0], Target("over 40", 40, math.inf)).why == (
-        "The interval has 40 % in it, where agreement ends: it takes more replications to tell."
+    below, above = (
+        f"The interval is {by} percentage points {where} the limit of agreement."
+        for by, where in (("20.0", "below"), ("12.0", "above"))
     )
-    assert judged([-1.0, 1.0], FALLS).why.startswith("The interval has 0 % in it")
+    assert judged([20.0, 20.0], Target("over 40", 40, math.inf)).why == f"{below} It fails."
+    assert judged([20.0, 20.0], Target("at most 8", -math.inf, 8)).why == f"{above} It fails."
+    assert judged([0.0, 0.0], FALLS).why == "It does not change. It fails."
+    assert judged([], FALLS).why == "It needs runs that this scale leaves out, or that have not been made."
+    assert judged([39.0, 41.0], Target("over 40", 40, math.inf)).why == (
+        "The interval includes 40 %, the limit of agreement: more replications are needed to tell."
+    )
+    assert judged([-1.0, 1.0], FALLS).why.startswith("The interval includes 0 %,")
 
 
 def test_a_bound_says_whether_a_claim_is_impossible() -> None:
     over = Target("over 40", 40, math.inf)
     impossible = judged([20.0, 20.0], over, bound=30)
     assert impossible.bound == "Impossible here. Nobody has more: at most 30 %."
-    assert impossible.why == f"20.0 % below what agrees. {impossible.bound} It fails."
+    assert (
+        impossible.why
+        == f"The interval is 20.0 percentage points below the limit of agreement. {impossible.bound} It fails."
+    )
     assert judged([20.0, 20.0], over, bound=50).bound == "Nobody has more: at most 50 %."
     assert judged([20.0, 20.0], over, evidence=True).why.endswith("It fails. Measured: all 20 %.")
 

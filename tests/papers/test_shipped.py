@@ -143,7 +143,7 @@ def test_a_check_finds_what_differs_and_whether_that_is_known() -> None:
     with patch("sim.papers.shipped.claims_table", lambda _: undecided):
         found += unlike_verdicts(made, shipped)
     assert {(one.shipped, one.found) for one in found} == {("in part", "reproduces"), ("reproduces", "in part")}
-    assert all("takes more replications" in one.expected for one in found)
+    assert all("more replications are needed" in one.expected for one in found)
 
 
 @pytest.mark.parametrize(
