@@ -6,19 +6,23 @@ from typing import NamedTuple
 
 
 class Cause(NamedTuple):
-    """Why something due was lost: a clause to follow `because`, and whether the loss is on the way from the broker to the user."""
+    """Why something due was lost: a clause to follow `because`.
+
+    `of_copies`: whether copies are lost on their way from broker to broker; `of_users`: from the broker to the user.
+    """
 
     why: str
+    of_copies: bool = False
     of_users: bool = False
 
 
 CAUSES = {
     "joining": Cause("the broker was not yet on the tree, or no longer"),
-    "queue_full": Cause("a broker's queue, or its buffer for a link, was full"),
-    "link": Cause("a link lost the message"),
-    "crashed": Cause("a broker was down, or crashed with the message"),
-    "partitioned": Cause("a link was cut"),
-    "expired": Cause("it had been sent as often as it may be"),
+    "queue_full": Cause("a broker's queue, or its buffer for a link, was full", of_copies=True),
+    "link": Cause("a link lost the message", of_copies=True),
+    "crashed": Cause("a broker was down, or crashed with the message", of_copies=True),
+    "partitioned": Cause("a link was cut", of_copies=True),
+    "expired": Cause("it had been sent as often as it may be", of_copies=True),
     "hop_limit": Cause("copies had taken as many hops as they may"),
     "offloaded": Cause("the topic was offloaded and the best-effort channel failed"),
     "slow_client": Cause("the broker's buffer for the user was full", of_users=True),
@@ -28,4 +32,4 @@ CAUSES = {
     "offline_queue_full": Cause("the session of a user who was away was full", of_users=True),
     "message_expired": Cause("they had waited in a session for as long as a message may", of_users=True),
 }
-"""The causes of losses."""
+"""The causes of losses. Of several by which copies of one publication are lost, the first here is that of the pair."""

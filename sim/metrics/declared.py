@@ -265,12 +265,12 @@ OURS: dict[str, Metric] = {
         _count("lost", "count", "due pairs lost", got_through=True),
         *(
             _count(
-                f"lost_{cause}",
+                f"lost_{name}",
                 "count",
-                f"{'(publication, user) ' if of_users else ''}pairs lost because {why}",
-                got_through=of_users or cause == "queue_full",
+                f"{'(publication, user) ' if cause.of_users else ''}pairs lost because {cause.why}",
+                got_through=cause.of_users or name == "queue_full",
             )
-            for cause, (why, of_users) in CAUSES.items()
+            for name, cause in CAUSES.items()
         ),
         _count("best_effort_deliveries", "count", "delivered pairs that arrived by the best-effort channel", "neutral"),
         _count("in_flight", "count", "due pairs in transit, or waiting at a broker, at the end", "neutral"),

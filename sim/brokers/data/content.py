@@ -18,22 +18,15 @@ from sim.brokers.fabric.clock import ARRIVALS
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
 from sim.brokers.fabric.service import Effort
-from sim.brokers.statistics.ledger import DUE, IN_FLIGHT, LOST
+from sim.brokers.statistics.ledger import DUE, IN_FLIGHT, LOST, LOST_COPIES
 from sim.brokers.statistics.receipts import Audience
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.subscriptions import Subscriptions
 from sim.workloads.format.workload import Publications
 
 # fates of a copy at a position, and of all copies of a publication, in ascending order of preference
-_JOINING, _EXPIRED, _LINK, _QUEUE_FULL, _IN_FLIGHT = range(1, 6)
-_OUTCOMES = {
-    _JOINING: LOST["joining"],
-    _EXPIRED: LOST["expired"],
-    _LINK: LOST["link"],
-    _QUEUE_FULL: LOST["queue_full"],
-    _IN_FLIGHT: IN_FLIGHT,
-}
-_FATES = {outcome: fate for fate, outcome in _OUTCOMES.items()}
+_OUTCOMES = LOST["joining"], *(LOST[cause] for cause in reversed(LOST_COPIES)), IN_FLIGHT
+_FATES = {outcome: fate for fate, outcome in enumerate(_OUTCOMES, 1)}
 
 
 class Copy(Flight):
@@ -99,7 +92,7 @@ class ContentRule(Rule):
         for field, topic in enumerate(self.content.topics(number)):
             copy = Copy(number, topic, broker, published, size, window, self._uplinks.of(topic, broker))
             copy.identity = number * fields + field
-            copy.bundle, copy.concerned, copy.elsewhere = bundle, {}, _JOINING
+            copy.bundle, copy.concerned, copy.elsewhere = bundle, {}, _FATES[LOST["joining"]]
             bundle.copies.append(copy)
         bundle.travelling = len(bundle.copies)
         self._begun[bundle] = max(published, self._fabric.clock.now)
@@ -147,11 +140,11 @@ class ContentRule(Rule):
         """Record what became of the copy; when no other is in transit, the publication is over."""
         assert isinstance(flight, Copy)
         flight.uplinks_sent = uplinks_sent
-        for cause in ("expired", "link", "queue_full"):
+        for cause in reversed(LOST_COPIES):
             if cause in flight.lost:
                 flight.fate[self._lost(flight, flight.lost[cause], ahead)] = _FATES[LOST[cause]]
         if ahead is not None:
-            flight.fate[ahead] = _IN_FLIGHT
+            flight.fate[ahead] = _FATES[IN_FLIGHT]
         flight.bundle.travelling -= 1
         if not flight.bundle.travelling:
             self._conclude(flight.bundle)
@@ -222,7 +215,7 @@ class ContentRule(Rule):
         window = bundle.copies[0].window
         fates = list(best.values())
         missed = [fate for broker, fate in at_brokers.items() if broker not in brokers]
-        for fate, outcome in _OUTCOMES.items():
+        for outcome, fate in _FATES.items():
             self._ledger.count(window, outcome, missed.count(fate), fates.count(fate))
 
 

@@ -21,7 +21,7 @@ from sim.brokers.data.shared_ways import SharedWays
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.service import NO_EFFORT, Effort
 from sim.brokers.statistics.hops import FLOOD, TREE
-from sim.brokers.statistics.ledger import CLIMBING, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
+from sim.brokers.statistics.ledger import CLIMBING, DROPPED, DUE, IN_FLIGHT, LOST, LOST_COPIES, PUBLISHED, ROOTED
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.sharing import NOBODY_CHOSEN
 from sim.brokers.users.subscriptions import Subscriptions
@@ -29,8 +29,6 @@ from sim.overlay.geometry import NO_HOP_LIMIT, TopicTree
 from sim.workloads.format.workload import Publications
 
 NAN = float("nan")
-_CAUSES = ("queue_full", "link", "crashed", "partitioned", "expired")
-"""Why a copy may be lost, the first that is true first where there were several."""
 
 
 class Rule(ABC):
@@ -267,7 +265,7 @@ class TopicRule(Rule):
 
     def _missed(self, flight: Flight, counted: NDArray[np.bool_]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
         """Yield the causes of losses, each with the tree positions (k) that are missed and not yet `counted`."""
-        for cause in _CAUSES:
+        for cause in LOST_COPIES:
             if cause in flight.lost:
                 yield cause, self.ahead(flight, flight.lost[cause])
             if cause in flight.missed:

@@ -11,6 +11,8 @@ from sim.metrics import CAUSES
 DUE, DELIVERED, IN_FLIGHT = range(3)
 LOST = {cause: IN_FLIGHT + 1 + row for row, cause in enumerate(CAUSES)}
 ROWS = IN_FLIGHT + 1 + len(LOST)
+# causes by which copies are lost, the first that is true first where there are several
+LOST_COPIES = tuple(cause for cause in CAUSES if CAUSES[cause].of_copies)
 # columns of the publications
 PUBLISHED, ROOTED, DROPPED, CLIMBING = range(4)
 

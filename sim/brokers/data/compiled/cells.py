@@ -9,25 +9,24 @@ from numpy.typing import NDArray
 
 from sim.base.addresses import integers, small_integers
 from sim.base.arrays import Item
-from sim.base.compiled import kernel
+from sim.base.compiled import inlined, kernel
 from sim.brokers.data.compiled.records import (
     cell_at,
+    count_pairs,
     integer_at,
     position_at,
     slot_at,
     small_at,
     version_at,
-    window_at,
 )
 from sim.brokers.data.compiled.state import (
     ACCEPTED,
     ARRIVED,
+    CAUSES_THERE,
     DEPTH,
-    DOWNED,
+    HOP_LIMIT,
+    LOST_THERE,
     NONE,
-    REFUSED,
-    SEVERED,
-    STRAYED,
     TRAVELLING,
 )
 from sim.brokers.data.rule_kernels import flood_front, reach
@@ -47,6 +46,12 @@ def _order(size: int) -> int:
 def cell_of(state: Item, flight: Item, place: int) -> Item:
     """The cell of a place."""
     return cell_at(state.cells, flight.hops + place - version_at(state.versions, flight.version).first)
+
+
+@inlined
+def lost_there(cause: int) -> int:
+    """The bit in a cell for copies that were lost there with a cause."""
+    return LOST_THERE << cause - CAUSES_THERE[0]
 
 
 @kernel
@@ -176,10 +181,9 @@ def _flooded_by(state: Item, flight: Item) -> Flooded:
 
 
 @kernel
-def _reach_from(flooded: Flooded, state: int, hops_left: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """The unserved places that copies may still reach from places in a state, given their hops left."""
-    there = np.where(flooded.states & state > 0, hops_left, -1)
-    return reach(flooded.first, flooded.onward, flooded.served, there)
+def _reach_from(flooded: Flooded, there: NDArray[np.bool_], hops_left: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """The unserved places that copies may still reach from places, given their hops left."""
+    return reach(flooded.first, flooded.onward, flooded.served, np.where(there, hops_left, -1))
 
 
 @kernel
@@ -194,35 +198,27 @@ def _users(state: Item, flight: Item, places: NDArray[np.bool_]) -> tuple[int, i
 
 
 @kernel
+def _count_lost(state: Item, flight: Item, cause: int, places: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Count what is due at these places as lost with a cause; returns them."""
+    brokers, users = _users(state, flight, places)
+    count_pairs(state, flight.window, cause, brokers, users)
+    return places
+
+
+@kernel
 def _count_missed(state: Item, flight: Item, flooded: Flooded, ahead: NDArray[np.bool_]) -> None:
-    """Count what no copy reaches, except the places `ahead` of some, by cause: dropped by a broker, lost by a link, or hop limit."""
-    window, limit = window_at(state.windows, flight.window), version_at(state.versions, flight.version).hop_limit
+    """Count what no copy reaches, except the places `ahead` of some, by the first cause that is true."""
+    limit = version_at(state.versions, flight.version).hop_limit
     left, withheld = flood_front(flooded.first, flooded.onward, flooded.served, flooded.depth, limit)
-    refused = _reach_from(flooded, REFUSED, left) & ~ahead
-    brokers, users = _users(state, flight, refused)
-    window.refused_brokers += brokers
-    window.refused_users += users
-    counted = ahead | refused
-    strayed = _reach_from(flooded, STRAYED, left) & ~counted
-    brokers, users = _users(state, flight, strayed)
-    window.strayed_brokers += brokers
-    window.strayed_users += users
-    counted |= strayed
-    crashed = _reach_from(flooded, DOWNED, left) & ~counted
-    brokers, users = _users(state, flight, crashed)
-    window.crashed_brokers += brokers
-    window.crashed_users += users
-    counted |= crashed
-    parted = _reach_from(flooded, SEVERED, left) & ~counted
-    brokers, users = _users(state, flight, parted)
-    window.parted_brokers += brokers
-    window.parted_users += users
-    counted |= parted
-    beyond = withheld | counted | (flooded.states & (REFUSED | STRAYED | DOWNED | SEVERED) > 0)
+    counted, beyond = ahead.copy(), withheld | ahead
+    for cause in CAUSES_THERE:
+        there = flooded.states & lost_there(cause) > 0
+        if there.any():
+            counted |= _count_lost(state, flight, cause, _reach_from(flooded, there, left) & ~counted)
+            beyond |= there
+    beyond |= counted
     limited = reach(flooded.first, flooded.onward, flooded.served, np.where(beyond, beyond.size, -1)) & ~counted
-    brokers, users = _users(state, flight, limited)
-    window.limited_brokers += brokers
-    window.limited_users += users
+    _count_lost(state, flight, HOP_LIMIT, limited)
 
 
 @kernel
@@ -240,6 +236,6 @@ def end_flood(state: Item, flight: Item) -> None:
 def overtake_flood(state: Item, flight: Item) -> tuple[int, int]:
     """End a flood with copies in transit at the end of the run: count what is lost; returns the brokers and users in flight."""
     flooded, limit = _flooded_by(state, flight), version_at(state.versions, flight.version).hop_limit
-    ahead = _reach_from(flooded, TRAVELLING, limit - flooded.depth.astype(np.int64))
+    ahead = _reach_from(flooded, flooded.states & TRAVELLING > 0, limit - flooded.depth.astype(np.int64))
     _count_missed(state, flight, flooded, ahead)
     return _users(state, flight, ahead)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sim.base.arrays import Item, Items
 from sim.base.compiled import kernel
 from sim.brokers.data.compiled.cells import cell_of, overtake_flood
+from sim.brokers.data.compiled.records import count_pairs
 from sim.brokers.data.compiled.servers import catch_up, integrate
 from sim.brokers.data.compiled.state import (
     ARRIVED,
@@ -25,22 +26,10 @@ from sim.brokers.data.compiled.state import (
     UPLINKED,
 )
 from sim.brokers.statistics import record_kernels as rk
-from sim.brokers.statistics.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
+from sim.brokers.statistics.ledger import DROPPED, IN_FLIGHT, PUBLISHED, ROOTED
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.statistics.records import Statistics
 
-_PAIRS = {
-    DUE: "due",
-    DELIVERED: "delivered",
-    LOST["joining"]: "joining",
-    LOST["queue_full"]: "refused",
-    LOST["link"]: "strayed",
-    LOST["crashed"]: "crashed",
-    LOST["partitioned"]: "parted",
-    LOST["expired"]: "expired",
-    LOST["disconnected"]: "absent",
-    LOST["hop_limit"]: "limited",
-}
 _PUBLICATIONS = {PUBLISHED: "published", ROOTED: "rooted", DROPPED: "dropped"}
 _COUNTERS = {
     rk.UPLINKS: "uplinks",
@@ -64,9 +53,6 @@ def count_windows(windows: Items, statistics: Statistics, counted: Mapping[str, 
     for name in _COUNTED:
         for window, more in enumerate(windows[name].tolist()):
             counted[name][window] += more
-    for row, name in _PAIRS.items():
-        for whom, whose in enumerate(("brokers", "users")):
-            statistics.pairs[:, row, whom] += windows[f"{name}_{whose}"]
     for column, name in _PUBLICATIONS.items():
         statistics.publications[:, column] += windows[name]
     for column, name in _COUNTERS.items():
@@ -84,9 +70,7 @@ def _travels(state: Item, flight: Item, link: Item) -> None:
 
 
 @kernel
-def in_transit(
-    states: Items, messages: Items, flights: Items, positions: Items, pairs: NDArray[np.int64], found: NDArray[np.int64]
-) -> None:
+def in_transit(states: Items, messages: Items, flights: Items, positions: Items, found: NDArray[np.int64]) -> None:
     """Count what messages below their roots would still deliver and, in `found`, the flights in transit of each period."""
     state, over = states[0], np.zeros(flights.size, np.bool_)
     for message in messages:
@@ -98,8 +82,7 @@ def in_transit(
             found[flight.period] += 1
         if message.kind % SERVED == DOWN:
             place = positions[message.position]
-            pairs[flight.window, IN_FLIGHT, 0] += place.below_brokers
-            pairs[flight.window, IN_FLIGHT, 1] += place.below_users
+            count_pairs(state, flight.window, IN_FLIGHT, place.below_brokers, place.below_users)
         elif message.kind % SERVED == FLOODED:
             _travels(state, flight, positions[message.position])
     if state.floods:
@@ -107,8 +90,7 @@ def in_transit(
             flight = flights[number]
             if flight.version != NONE:
                 brokers, users = overtake_flood(state, flight)
-                pairs[flight.window, IN_FLIGHT, 0] += brokers
-                pairs[flight.window, IN_FLIGHT, 1] += users
+                count_pairs(state, flight.window, IN_FLIGHT, brokers, users)
 
 
 def count_links(positions: Items, tallies: Items, part: slice, flooded: bool, recorder: Recorder) -> None:

@@ -10,13 +10,10 @@ from sim.brokers.data.compiled.carrier import CompiledCarrier
 from sim.brokers.data.compiled.cells import give_cells_back
 from sim.brokers.data.content import ContentRule, Copy
 from sim.brokers.fabric.fabric import Fabric
-from sim.brokers.statistics.ledger import LOST, PUBLISHED
+from sim.brokers.statistics.ledger import LOST_COPIES, PUBLISHED
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users.subscriptions import Subscriptions
 from sim.workloads.format.workload import Publications
-
-_MISSED_ROOT = {st.MISSED_ROOT: "queue_full", st.STRAYED_UP: "link"}
-"""Notes of copies that did not get to their root, and why."""
 
 
 class CompiledContentCarrier(CompiledCarrier):
@@ -38,6 +35,7 @@ class CompiledContentCarrier(CompiledCarrier):
         self._rule, self._fields = rule, rule.content.fields
         self._copies: dict[int, Copy] = {}  # copies that are not over, by identity, in the order in which they departed
         self._arrays["windows"]["measured"] = False
+        self._memory.use("pairs", np.zeros_like(recorder.statistics.pairs))
         state, subscribed, stations = self._state, rule.content.subscribed(), fabric.service.setting
         state["content"], state["heeds"], state["matches"] = True, stations.weighs, stations.matching > 0
         state["fields"], state["predicates"] = self._fields, len(subscribed["asked_field"])
@@ -77,8 +75,8 @@ class CompiledContentCarrier(CompiledCarrier):
                 rule.leave_root(copy, time)
                 if self._state["heeds"]:
                     self._weigh(copy, hops)
-            elif what in _MISSED_ROOT:
-                rule.miss_root(copy, LOST[_MISSED_ROOT[what]])
+            elif what != st.OVER:
+                rule.miss_root(copy, what)
             else:
                 del self._copies[number]
                 if copy.tree is None:
@@ -97,9 +95,9 @@ class CompiledContentCarrier(CompiledCarrier):
         if copy.brokers:
             cells = self._arrays["cells"][first : first + len(copy.brokers)]
             copy.arrival, copy.served = cells["arrived"].tolist(), cells["served"].tolist()
-            for cause, lost in (("queue_full", st.REFUSED), ("link", st.STRAYED)):
-                for position in np.flatnonzero(cells["state"] & lost).tolist():
-                    copy.lose(cause, position)
+            lost = cells["state"] % st.DEPTH // st.LOST_THERE
+            for position in np.flatnonzero(lost).tolist():
+                copy.lose(LOST_COPIES[int(lost[position]).bit_length() - 1], position)
             give_cells_back(self._memory.states, first, len(copy.brokers))
 
     # -- the end

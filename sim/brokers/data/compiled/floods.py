@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sim.base.arrays import Item
 from sim.base.compiled import kernel
-from sim.brokers.data.compiled.cells import cell_of
+from sim.brokers.data.compiled.cells import cell_of, lost_there
 from sim.brokers.data.compiled.hops import (
     count_received,
     count_sent,
@@ -21,18 +21,11 @@ from sim.brokers.data.compiled.servers import accept, service_time
 from sim.brokers.data.compiled.state import (
     ACCEPTED,
     ARRIVED,
-    CRASHED,
     DEPTH,
-    DOWNED,
     FLOODED,
     FULL,
-    LOST_ON_LINK,
     ON_ITS_WAY,
-    PARTED,
-    REFUSED,
     REPEATED,
-    SEVERED,
-    STRAYED,
 )
 from sim.brokers.statistics.hops import FLOOD
 
@@ -91,18 +84,8 @@ def refuse_flooded(state: Item, flight: Item, place: int, first: bool, outcome: 
     cell = cell_of(state, flight, place)
     if first:
         cell.state = cell.state % DEPTH & ~ARRIVED
-    cell.state |= _noted(outcome)
+    cell.state |= lost_there(outcome)
     flight.missed = 1
-
-
-@kernel
-def _noted(outcome: int) -> int:
-    """How it is noted at a place what became of a copy that is lost."""
-    if outcome == LOST_ON_LINK:
-        return STRAYED
-    if outcome == CRASHED:
-        return DOWNED
-    return SEVERED if outcome == PARTED else REFUSED
 
 
 @kernel

@@ -30,6 +30,7 @@ from sim.brokers.data.compiled.loop import has_to_drop, lacks_rows, leaves_at_on
 from sim.brokers.data.compiled.outages import is_avoided, stops
 from sim.brokers.data.compiled.records import (
     carried_at,
+    count_pairs,
     entry_at,
     flight_at,
     in_service_at,
@@ -373,7 +374,7 @@ def send_at_restart(states: Items, number: int, now: float) -> int:
 
 @kernel
 def kept_in_transit(
-    kepts: Items, flights: Items, positions: Items, pairs: NDArray[np.int64], found: NDArray[np.int64]
+    states: Items, kepts: Items, flights: Items, positions: Items, found: NDArray[np.int64]
 ) -> NDArray[np.int32]:
     """Count what may still be handled below the roots and, in `found`, the flights in transit of each period.
 
@@ -391,8 +392,7 @@ def kept_in_transit(
             continue
         if kept.kind == DOWN:
             place = positions[kept.position]
-            pairs[flight.window, IN_FLIGHT, 0] += place.below_brokers
-            pairs[flight.window, IN_FLIGHT, 1] += place.below_users
+            count_pairs(states[0], flight.window, IN_FLIGHT, place.below_brokers, place.below_users)
         else:
             climbing[many] = kept.flight
             many += 1

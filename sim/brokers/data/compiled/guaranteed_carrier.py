@@ -34,10 +34,10 @@ class KeptReports(TopicReports):
 
     def close(self, held: list[int]) -> None:
         """Count what is in transit at the end, or held back (numbers), and what the loop has counted."""
-        arrays, pairs = self._memory.arrays, self._recorder.statistics.pairs
+        arrays = self._memory.arrays
         self._found = np.zeros(len(arrays["finished"]), np.int64)
         records = arrays["kept"], arrays["flights"], arrays["positions"]
-        self._short = kept_in_transit(*records, pairs, self._found)
+        self._short = kept_in_transit(self._memory.states, *records, self._found)
         super().close(held)
 
     def _climbing(self) -> NDArray[np.int32]:

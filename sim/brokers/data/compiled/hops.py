@@ -8,6 +8,7 @@ from sim.base.compiled import inlined, kernel
 from sim.brokers.data.compiled.cells import cell_of, end_flood
 from sim.brokers.data.compiled.lines import carry
 from sim.brokers.data.compiled.records import (
+    count_pairs,
     delivery_at,
     flight_at,
     hop_at,
@@ -26,6 +27,7 @@ from sim.brokers.data.compiled.records import (
 )
 from sim.brokers.data.compiled.state import NONE, OVER
 from sim.brokers.statistics import record_kernels as rk
+from sim.brokers.statistics.ledger import DELIVERED
 from sim.brokers.statistics.tallies import count_key
 from sim.overlay.pair_times import time_over
 
@@ -183,7 +185,6 @@ def deliver(state: Item, flight: Item, position: int, depth: int, arrived: float
         return
     delay, tree_delay = now - flight.published, now - flight.rooted
     tally_at(state.tallies, position).delivered += 1
-    window.delivered_brokers += 1
     window.tree_hops += depth
     if window.measured:
         traffic = traffic_at(state.traffic, first_row_of(state, number) + place.broker)
@@ -195,7 +196,7 @@ def deliver(state: Item, flight: Item, position: int, depth: int, arrived: float
     if state.hands_over:
         _hand_over(state, flight, int(place.broker), arrived)
         users = 0
-    window.delivered_users += users
+    count_pairs(state, number, DELIVERED, 1, users)
     _add(state, number, rk.USER_NOTIFICATION_DELAY, delay * users)
     _add(state, number, rk.USER_TREE_DELAY, tree_delay * users)
     _add(state, number, rk.NOTIFICATION_DELAY, delay)

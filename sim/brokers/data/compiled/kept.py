@@ -21,6 +21,7 @@ from sim.brokers.data.compiled.hops import (
 from sim.brokers.data.compiled.outages import is_cut
 from sim.brokers.data.compiled.records import (
     carried_at,
+    count_pairs,
     flight_at,
     integer_at,
     kept_at,
@@ -34,7 +35,7 @@ from sim.brokers.data.compiled.records import (
 )
 from sim.brokers.data.compiled.servers import accept, service_time
 from sim.brokers.data.compiled.state import ANSWER, DOWN, NONE, ON_ITS_WAY, TIMER, UP
-from sim.brokers.data.compiled.ways import become_due, count_missed, end_short_of_root, uplink_effort
+from sim.brokers.data.compiled.ways import become_due, end_short_of_root, uplink_effort
 from sim.brokers.data.detours import ROUND
 from sim.brokers.fabric.delivery import ATTEMPT
 from sim.brokers.statistics.hops import TREE, UPLINK
@@ -292,7 +293,7 @@ def look(state: Item, number: int) -> None:
             end_short_of_root(state, flight, kept.done)
         else:
             place = position_at(state.positions, kept.position)
-            count_missed(window_at(state.windows, flight.window), place.below_brokers, place.below_users, kept.done)
+            count_pairs(state, flight.window, kept.done, place.below_brokers, place.below_users)
         kept.over = 1
         carry_no_further(state, kept.flight)
     if kept.over and not kept.timer and not kept.answers:

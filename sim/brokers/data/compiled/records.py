@@ -8,8 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from sim.base.addresses import accessor
+from sim.base.arrays import Item
+from sim.base.compiled import inlined
 from sim.brokers.statistics.deliveries import DELIVERY
 from sim.brokers.statistics.hops import HOP
+from sim.brokers.statistics.ledger import ROWS
 
 MESSAGE = np.dtype(
     [
@@ -249,26 +252,6 @@ WINDOW = np.dtype(
             "published",
             "rooted",
             "dropped",
-            "due_brokers",
-            "due_users",
-            "joining_brokers",
-            "joining_users",
-            "refused_brokers",
-            "refused_users",
-            "strayed_brokers",  # lost by links
-            "strayed_users",
-            "crashed_brokers",  # lost since a broker was down, or crashed
-            "crashed_users",
-            "parted_brokers",  # lost on links that were cut
-            "parted_users",
-            "expired_brokers",  # lost as they had been sent as often as they may be
-            "expired_users",
-            "absent_brokers",  # none
-            "absent_users",  # that were connected to no broker
-            "limited_brokers",  # lost by the hop limit
-            "limited_users",
-            "delivered_brokers",
-            "delivered_users",
             "uplinks",
             "uplink_bytes",
             "uplink_hops",
@@ -287,6 +270,9 @@ WINDOW = np.dtype(
     ]
 )
 """The counts of a window, which `closing.count_windows` adds to the statistics."""
+
+PAIRS = np.dtype([("brokers", "i8"), ("users", "i8")])
+"""A row of a window in the ledger (`sim.brokers.statistics.ledger.Ledger.pairs`)."""
 
 TRAFFIC = np.dtype(
     [
@@ -331,6 +317,7 @@ carried_at = accessor(CARRIED)
 hop_at = accessor(HOP)
 delivery_at = accessor(DELIVERY)
 window_at = accessor(WINDOW)
+pairs_at = accessor(PAIRS)
 traffic_at = accessor(TRAFFIC)
 entry_at = accessor(HEAPED)
 bucket_at = accessor(BUCKET)
@@ -338,3 +325,11 @@ cell_at = accessor(CELL)
 integer_at = accessor(INTEGER)
 small_at = accessor(SMALL)
 real_at = accessor(FLOAT)
+
+
+@inlined
+def count_pairs(state: Item, window: int, row: int, brokers: int, users: int) -> None:
+    """Add brokers and users to a row of the ledger, as `Ledger.count` does."""
+    pairs = pairs_at(state.pairs, window * ROWS + row)
+    pairs.brokers += brokers
+    pairs.users += users

@@ -67,8 +67,8 @@ class TopicReports:
 
     def _end_below(self, found: NDArray[np.int64]) -> None:
         """Count what has left its root and is in transit, and in `found` all flights of each period that are in transit."""
-        arrays, pairs = self._memory.arrays, self._recorder.statistics.pairs
-        in_transit(self._memory.states, arrays["messages"], arrays["flights"], arrays["positions"], pairs, found)
+        arrays = self._memory.arrays
+        in_transit(self._memory.states, arrays["messages"], arrays["flights"], arrays["positions"], found)
 
     def end_held(self, held: list[int], column: int, outcome: int) -> None:
         """Count publications that a broker holds back and that never set out, in this column and row of the ledger."""

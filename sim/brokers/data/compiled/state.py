@@ -34,6 +34,7 @@ from sim.brokers.data.compiled.records import (
 )
 from sim.brokers.statistics.deliveries import DELIVERY
 from sim.brokers.statistics.hops import HOP
+from sim.brokers.statistics.ledger import LOST, LOST_COPIES
 
 NONE = -1  # of messages, flights and positions: none
 UPLINKED = -1  # stands for brokers below, at positions of uplinks
@@ -45,12 +46,17 @@ UP, DOWN, REQUEST, FLOODED, REPEATED, GONE, ANSWER, TIMER = range(8)
 SERVED = 8  # added to these
 COMING = 16  # likewise, while a message has not come through the interface of the broker that it goes to
 
-# What becomes of a message that is sent
-ON_ITS_WAY, FULL, LOST_ON_LINK, CRASHED, PARTED, EXPIRED = range(6)
+# What becomes of a message that is sent: it is on its way, or lost with a cause, a row of the ledger, as are those that follow
+ON_ITS_WAY = 0
+FULL, LOST_ON_LINK, CRASHED = LOST["queue_full"], LOST["link"], LOST["crashed"]
+PARTED, EXPIRED = LOST["partitioned"], LOST["expired"]
+UNJOINED, HOP_LIMIT, DISCONNECTED = LOST["joining"], LOST["hop_limit"], LOST["disconnected"]
 
-# What became of a copy at a position that is flooded; the rest of the number is how many hops the first one took
-ARRIVED, ACCEPTED, REFUSED, TRAVELLING, STRAYED, DOWNED, SEVERED = 1, 2, 4, 8, 16, 32, 64
-DEPTH = 128
+# What became of copies at a position: these, and a bit for each cause by which one was lost there; the rest of the number is how many
+# hops the first copy of a flood took
+ARRIVED, ACCEPTED, TRAVELLING, LOST_THERE = 1, 2, 4, 8
+CAUSES_THERE = tuple(LOST[cause] for cause in LOST_COPIES)
+DEPTH = LOST_THERE << 1 + CAUSES_THERE[-1] - CAUSES_THERE[0]
 
 # How service times are drawn
 DETERMINISTIC, EXPONENTIAL, GAMMA, LOGNORMAL, HISTOGRAM = range(5)
@@ -64,7 +70,7 @@ SERVICES = {
 }
 
 # What is noted of a flight, for the engine to act on
-LEFT_ROOT, MISSED_ROOT, STRAYED_UP, OVER = range(4)
+LEFT_ROOT, OVER = -1, -2  # or the cause by which it was lost on its way to its root
 MOST_NOTES = 3  # that come of one event
 
 _INTEGERS = (
@@ -221,7 +227,7 @@ ARRAYS = {
     "last_arrival": FLOAT,  # links; s
 }
 """The arrays whose addresses the state holds."""
-STATISTICS = ("sums", "maxima", "traffic", "first_row", "delays")
+STATISTICS = ("pairs", "sums", "maxima", "traffic", "first_row", "delays")
 """The recorder's (`sim.brokers.statistics.records.Statistics`), likewise."""
 HOP_TIMES = ("group", "between", "places")
 """The arrays of hop times (`sim.overlay.pair_times.TimesRecord`) whose addresses it holds."""

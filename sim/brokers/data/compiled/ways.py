@@ -7,7 +7,14 @@ import numpy as np
 from sim.base.arrays import Item
 from sim.base.compiled import inlined, kernel
 from sim.base.randomness_kernels import keyed_uniform
-from sim.brokers.data.compiled.cells import begin_copy, begin_flood, cell_of, count_concerned, count_increments
+from sim.brokers.data.compiled.cells import (
+    begin_copy,
+    begin_flood,
+    cell_of,
+    count_concerned,
+    count_increments,
+    lost_there,
+)
 from sim.brokers.data.compiled.floods import flood_on, refuse_flooded, spread
 from sim.brokers.data.compiled.hops import (
     count_received,
@@ -22,6 +29,7 @@ from sim.brokers.data.compiled.hops import (
 )
 from sim.brokers.data.compiled.outages import stops
 from sim.brokers.data.compiled.records import (
+    count_pairs,
     flight_at,
     message_at,
     pending_at,
@@ -35,23 +43,19 @@ from sim.brokers.data.compiled.servers import accept, drop_from_queue, service_t
 from sim.brokers.data.compiled.state import (
     CRASHED,
     DEPTH,
+    DISCONNECTED,
     DOWN,
-    EXPIRED,
     FLOODED,
     FULL,
     LEFT_ROOT,
-    LOST_ON_LINK,
-    MISSED_ROOT,
     NONE,
     ON_ITS_WAY,
-    PARTED,
-    REFUSED,
     SERVED,
-    STRAYED,
-    STRAYED_UP,
+    UNJOINED,
     UP,
 )
 from sim.brokers.statistics.hops import TREE, UPLINK
+from sim.brokers.statistics.ledger import DUE
 
 
 @kernel
@@ -148,40 +152,19 @@ def _miss_root(state: Item, number: int, flight: Item, outcome: int) -> None:
     """The message is lost with its flight on the way up, as `outcome` says."""
     flight.hops -= position_at(state.positions, message_at(state.messages, number).position).depth
     if state.content:
-        note(state, flight, STRAYED_UP if outcome == LOST_ON_LINK else MISSED_ROOT)
+        note(state, flight, outcome)
     end_short_of_root(state, flight, outcome)
 
 
 @kernel
 def end_short_of_root(state: Item, flight: Item, outcome: int) -> None:
     """What the flight carries is due now, and lost."""
-    slot, window = slot_at(state.slots, flight.slot), window_at(state.windows, flight.window)
-    window.dropped += 1
-    window.due_brokers += slot.brokers
-    window.due_users += slot.users
-    count_missed(window, slot.brokers, slot.users, outcome)
+    slot, window = slot_at(state.slots, flight.slot), flight.window
+    window_at(state.windows, window).dropped += 1
+    count_pairs(state, window, DUE, slot.brokers, slot.users)
+    count_pairs(state, window, outcome, slot.brokers, slot.users)
     version_at(state.versions, slot.version).flights += 1
     rooted(state, flight)
-
-
-@kernel
-def count_missed(window: Item, brokers: int, users: int, outcome: int) -> None:
-    """Count due pairs that are lost with this outcome."""
-    if outcome == LOST_ON_LINK:
-        window.strayed_brokers += brokers
-        window.strayed_users += users
-    elif outcome == CRASHED:
-        window.crashed_brokers += brokers
-        window.crashed_users += users
-    elif outcome == PARTED:
-        window.parted_brokers += brokers
-        window.parted_users += users
-    elif outcome == EXPIRED:
-        window.expired_brokers += brokers
-        window.expired_users += users
-    else:
-        window.refused_brokers += brokers
-        window.refused_users += users
 
 
 @inlined
@@ -225,11 +208,9 @@ def become_due(state: Item, flight: Item) -> None:
     version, window = version_at(state.versions, flight.version), window_at(state.windows, flight.window)
     window.rooted += 1
     window.uplink_hops += flight.hops
-    window.due_brokers += version.brokers
-    window.due_users += version.users
-    window.joining_brokers += version.brokers_joining
-    window.joining_users += version.users_joining
-    window.absent_users += version.users_absent
+    count_pairs(state, flight.window, DUE, version.brokers, version.users)
+    count_pairs(state, flight.window, UNJOINED, version.brokers_joining, version.users_joining)
+    count_pairs(state, flight.window, DISCONNECTED, 0, version.users_absent)
     version.flights += 1
     version.carried += 1
     rooted(state, flight)
@@ -285,12 +266,12 @@ def lose_held(state: Item, number: int, outcome: int) -> None:
 @kernel
 def _miss_tree(state: Item, flight: Item, position: int, outcome: int) -> None:
     """The flight does not get to a broker on the tree, or is lost there: what is due at it and below is lost."""
-    place, window = position_at(state.positions, position), window_at(state.windows, flight.window)
+    place = position_at(state.positions, position)
     if state.content:
         cell = cell_of(state, flight, position)
-        cell.state |= STRAYED if outcome == LOST_ON_LINK else REFUSED
+        cell.state |= lost_there(outcome)
         cell.arrived = np.nan
-    count_missed(window, place.below_brokers, place.below_users, outcome)
+    count_pairs(state, flight.window, outcome, place.below_brokers, place.below_users)
 
 
 @inlined
