@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -143,17 +143,17 @@ def test_a_part_that_is_there_is_not_computed_again(
     """Nor is anything but the workloads for the section about them; the page of one figure stands beside the other."""
     folder, told = made[1], list[str]()
     kept = sorted(path.name for path in (folder / "decisions").iterdir())
-    assert kept == [
-        f"{shape}-{replication}.parquet" for shape in ("dense", "fitted", "sparse") for replication in range(3)
-    ]
-    (folder / "decisions" / "sparse-1.parquet").unlink()
+    parts = product(READINGS, range(3), ods.TAUS)
+    assert kept == sorted(f"{shape}-{replication}-{tau}.parquet" for shape, replication, tau in parts)
+    (folder / "decisions" / "sparse-1-27.parquet").unlink()
     table = made[0].sections["decisions"].runs
-    part = table[(table["reading"] == "sparse") & (table["replication"] == 1)].reset_index(drop=True)
+    chosen = (table["reading"] == "sparse") & (table["replication"] == 1) & (table["tau"] == 27)
+    part = table[chosen].reset_index(drop=True)
     monkeypatch.setattr(
-        ods, "_decisions", lambda *asked: part if asked[2:] == ("sparse", 1) else pytest.fail("computed")
+        ods, "_decisions", lambda *asked: part if asked[2:] == ("sparse", 1, 27) else pytest.fail("computed")
     )
     again = reproduce(ReproductionRequest("ods", SCALE, figure="3"), folder, say=told.append)
-    assert [line.split()[:2] for line in told[:-1]] == [["decisions:", "sparse-1"]]
+    assert [line.split()[:2] for line in told[:-1]] == [["decisions:", "sparse-1-27"]]
     pd.testing.assert_frame_equal(again.sections["decisions"].runs, table)
     assert {claim.section for claim in again.paper.claims} == {"fig-3"}
     assert "brokersim reproduce ods 3 --scale 0.0005" in (folder / "3.html").read_text()

@@ -18,7 +18,7 @@ from sim import plugins
 from sim.base.naming import Raw
 from sim.base.randomness import Streams
 from sim.files import toml
-from sim.papers.ods.claims import B3M, BEST, BOUND, FB3M, RATIOS, READINGS, SLOW
+from sim.papers.ods.claims import B3M, BEST, BOUND, FB3M, PORTFOLIO, RATIOS, READINGS, SLOW
 from sim.papers.sweeps import Computed, SweepSetting
 from sim.policies.offloading.bounds import threshold, upper_bounds
 from sim.policies.offloading.outcome import outcome
@@ -48,6 +48,11 @@ ONE_RUN = {B3M: f"{B3M}, one run", FB3M: f"{FB3M}, one run"}
 PAPER = "paper"
 PAPER_RATIOS = {B3M: RATIOS, FB3M: {2763: 0.9}}
 PAPER_TRACE = {"topics": 1.1e6, "subscribers": 4.9e6, "event_rate": 2763.0, "lowest_tau": 0.1, "highest_tau": 100.0}
+LARGE = 0.1
+"""Above this scale what takes longest is left out: our portfolio, and the best proven bounds of a part of the capacity."""
+LARGE_NOTES = (
+    f"Above scale {LARGE:g}, {PORTFOLIO} is not asked, and the best proven bound is that of the whole capacity.",
+)
 SLOWLY, LEAST, TINY = 0.01, 0.001, 0.0001
 """The share of the scale at which the slow policy is asked, the minimum scale, and a tiny one for compiling."""
 
@@ -57,9 +62,10 @@ def sweeps(setting: SweepSetting) -> Iterator[Computed]:
     path, scale = setting.scenarios / SCENARIO, setting.scale
     replications = range(min(3, int(1 / scale)))  # as many as are together no larger than full size
     yield Computed("trace", SCENARIO, f"{scale}", partial(_trace, path, scale, replications))
-    for replication, shape in itertools.product(replications, READINGS):
-        table = partial(_decisions, path, scale, shape, replication)
-        yield Computed("decisions", SCENARIO, f"{scale}", table, part=f"{shape}-{replication}")
+    notes = LARGE_NOTES if scale > LARGE else ()
+    for replication, shape, tau in itertools.product(replications, READINGS, TAUS):
+        table = partial(_decisions, path, scale, shape, replication, tau)
+        yield Computed("decisions", SCENARIO, f"{scale}", table, notes, f"{shape}-{replication}-{tau}")
     small = min(scale, max(SLOWLY * scale, LEAST))
     notes = (f"At scale {small:g}.",)
     yield Computed("slow", SCENARIO, f"{scale}", partial(_slow, path, small, replications), notes)
@@ -116,23 +122,24 @@ def _trace(path: Path, scale: float, replications: Iterable[int]) -> pd.DataFram
     return pd.DataFrame(rows).assign(point=f"scale {scale:g}")
 
 
-def _decisions(path: Path, scale: float, shape: str, replication: int) -> pd.DataFrame:
-    """The values that policies reach at each threshold, with the whole capacity, parts of it, and during one run."""
+def _decisions(path: Path, scale: float, shape: str, replication: int, tau: int) -> pd.DataFrame:
+    """The values that policies reach at a threshold, with the whole capacity, parts of it, and during one run."""
     _compile(path)
-    case = _case(path, scale, shape, replication)
+    case, large = _case(path, scale, shape, replication), scale > LARGE
+    left_out = (SLOW, PORTFOLIO) if large else (SLOW,)
     rows: list[Raw] = []
-    for tau, objective in itertools.product(TAUS, get_args(Objective)):
-        question = _Question(replace(case.problem, threshold=tau), objective)
+    for objective in get_args(Objective):
+        question = _Question(replace(case.problem, threshold=tau), objective, large)
         for variant, policy in case.policies.items():
-            if policy.objective == objective and variant != SLOW:
+            if policy.objective == objective and variant not in left_out:
                 question.ask(variant, policy)
         of = {**case.at(tau), "scale": scale}
         rows += [{**of, **row} for row in question.rows()]
-    for variant, printed in PAPER_RATIOS.items():
-        rows += [
-            {**case.at(tau), "variant": f"{PAPER}: {variant}", "capacity": CAPACITY, "ratio": ratio}
-            for tau, ratio in printed.items()
-        ]
+    rows += [
+        {**case.at(tau), "variant": f"{PAPER}: {variant}", "capacity": CAPACITY, "ratio": printed[tau]}
+        for variant, printed in PAPER_RATIOS.items()
+        if tau in printed
+    ]
     table = pd.DataFrame(rows)
     parts = [f", {capacity:g} %" if capacity < CAPACITY else "" for capacity in table["capacity"]]
     return table.assign(point="τ = " + table["threshold"] + parts)
@@ -144,6 +151,7 @@ class _Question:
 
     problem: OffloadingProblem
     objective: Objective
+    large: bool
     reached: dict[str, dict[int, float]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     best: dict[int, tuple[float, NDArray[np.int32]]] = field(default_factory=dict)
@@ -196,7 +204,7 @@ class _Question:
         printed, proven = {}, {}
         for step in range(1, STEPS + 1):
             problem = self._at(step)
-            if step % APART == 0:
+            if step % (STEPS if self.large else APART) == 0:
                 found = upper_bounds(problem, self.objective, self.best[step][1])
                 printed[step], proven[step] = found["threshold"], min(found.values())
             else:
