@@ -20,7 +20,7 @@ from sim.base.randomness import Streams
 from sim.files import toml
 from sim.papers.ods.claims import B3M, BEST, BOUND, FB3M, PORTFOLIO, RATIOS, READINGS, SLOW
 from sim.papers.sweeps import Computed, SweepSetting
-from sim.policies.offloading.bounds import threshold, upper_bounds
+from sim.policies.offloading.bounds import thresholds, upper_bounds
 from sim.policies.offloading.outcome import outcome
 from sim.policies.offloading.problem import Objective, OffloadingPolicy, OffloadingProblem
 from sim.policies.offloading.process import OffloadingParameters, make_problem
@@ -164,7 +164,7 @@ class _Question:
         topics, self.seconds[variant] = _decide(policy, self.problem)
         self._note(variant, STEPS, topics)
         if not variant.startswith(CONTROL):
-            for step in range(APART, STEPS, APART):
+            for step in (STEPS // 2,) if self.large else range(APART, STEPS, APART):
                 self._note(variant, step, policy.decide(self._at(step)).topics)
         if variant in ONE_RUN:
             spent = np.cumsum(self.problem.cost[topics])
@@ -201,14 +201,13 @@ class _Question:
                 yield row
 
     def _bounds(self) -> dict[str, dict[int, float]]:
-        printed, proven = {}, {}
-        for step in range(1, STEPS + 1):
-            problem = self._at(step)
-            if step % (STEPS if self.large else APART) == 0:
-                found = upper_bounds(problem, self.objective, self.best[step][1])
-                printed[step], proven[step] = found["threshold"], min(found.values())
-            else:
-                printed[step] = threshold(problem, self.objective)
+        steps = range(1, STEPS + 1)
+        capacities = (self._at(step).capacity for step in steps)
+        printed = dict(zip(steps, thresholds(self.problem, self.objective, capacities), strict=True))
+        proven = {
+            step: min(upper_bounds(self._at(step), self.objective, self.best[step][1]).values())
+            for step in ((STEPS,) if self.large else range(APART, STEPS + 1, APART))
+        }
         return {BOUND: printed, BEST: proven}
 
 

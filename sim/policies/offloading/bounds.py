@@ -6,6 +6,7 @@ paper). Sums of floats are rounded up by far more than their error.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -53,9 +54,16 @@ def threshold(problem: OffloadingProblem, objective: Objective) -> float:
     for part of that subscriber in F-B3M, where the theorem adds 1: a subscriber with the share g costs at least g tau_v, and one
     topic.
     """
+    return thresholds(problem, objective, [problem.capacity])[0]
+
+
+def thresholds(problem: OffloadingProblem, objective: Objective, capacities: Iterable[float]) -> list[float]:
+    """`threshold` at each of these capacities, for which costs are sorted once."""
     wanting = problem.need > 0
     least = kernels.least_rate(problem.indptr, problem.indices, problem.event_rate)
-    return _cheapest_first(problem, np.maximum(problem.need, least)[wanting], in_part=objective == "satisfaction")
+    costs = np.sort(np.maximum(problem.need, least)[wanting])
+    in_part = objective == "satisfaction"
+    return [_cheapest_first(problem.with_capacity(capacity), costs, in_part) for capacity in capacities]
 
 
 def subset_sum(problem: OffloadingProblem) -> float:
@@ -64,7 +72,7 @@ def subset_sum(problem: OffloadingProblem) -> float:
     The cost of a topic is shared by its subscribers, each of which pays its rate.
     """
     _, enough = kernels.sums_about(problem.indptr, problem.indices, _rates(problem), problem.need)
-    return _cheapest_first(problem, enough[(problem.need > 0) & (enough < kernels.NEVER)], in_part=False)
+    return _cheapest_first(problem, np.sort(enough[(problem.need > 0) & (enough < kernels.NEVER)]), in_part=False)
 
 
 def hull(problem: OffloadingProblem) -> float:
@@ -212,9 +220,8 @@ def _units(problem: OffloadingProblem) -> int:
 
 
 def _cheapest_first(problem: OffloadingProblem, costs: NDArray[np.int64], in_part: bool) -> float:
-    """How many subscribers the capacity pays for, optionally with a part of the next one."""
+    """How many subscribers the capacity pays for, of sorted costs, optionally with a part of the next one."""
     units = min(_units(problem), _MOST)
-    costs = np.sort(costs)
     beyond = np.cumsum(np.minimum(costs, units + 1)) > units  # correct up to the first; sums may overflow only after it
     count = int(beyond.argmax()) if beyond.any() else costs.size
     if not in_part or count == costs.size:
