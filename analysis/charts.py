@@ -9,19 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # Any: the library that draws charts has no types.
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import altair as alt
 import pandas as pd
 from markupsafe import Markup
 
 from analysis.specs import COLUMN, in_paper_style
 from sim.base.errors import ResultsError
 from sim.base.escaping import all_printable
+from sim.base.installed import need_extra
 from sim.base.naming import Raw, RawValue
 from sim.files.atomic import whole_file
 
-VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+if TYPE_CHECKING:
+    import altair as alt
+
 CHART_ROWS = 4500
 """The most rows of a chart; Altair refuses more than 5,000."""
 _DECADES = 4
@@ -43,14 +45,18 @@ _CONFIG = {
 
 
 def vega() -> Any:
-    """The library that draws charts. Raises ResultsError where it is not installed."""
-    try:
-        import vl_convert
-    except ImportError:
-        raise ResultsError(
-            "charts need vl-convert-python, which is not installed: pip install 'brokersim[report]'"
-        ) from None
+    """The library that draws charts. Raises InputError where it is not installed."""
+    need_extra("report", "a chart")
+    import vl_convert
+
     return vl_convert
+
+
+def vega_lite() -> str:
+    """The version of Vega-Lite that the specifications are written in."""
+    import altair as alt
+
+    return ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,7 @@ def save_figures(charts: Sequence[Figure], folder: Path, width: int = 720, paper
     paths = []
     for chart in charts:
         spec = in_paper_style(chart.sized(COLUMN)) if paper else chart.sized(width)
-        svg = vega().vegalite_to_svg(spec, vl_version=VEGA_LITE)
+        svg = vega().vegalite_to_svg(spec, vl_version=vega_lite())
         for suffix in PICTURES:
             path = folder / f"{chart.name}{suffix}"
             write_atomically(path, _picture(svg, suffix))
@@ -112,7 +118,7 @@ def save_figure(chart: Figure, path: Path, width: int = 720) -> None:
 def _html(spec: Raw) -> str:
     """A page of one chart, whose specification is in a script element that names must not close."""
     placeholder = '"the specification"'
-    page: str = vega().vegalite_to_html({"description": placeholder[1:-1]}, vl_version=VEGA_LITE, bundle=True)
+    page: str = vega().vegalite_to_html({"description": placeholder[1:-1]}, vl_version=vega_lite(), bundle=True)
     before, after = page.split(f'{{"description":{placeholder}}}')
     return f"{before}{script(spec)}{after}"
 
@@ -125,7 +131,7 @@ def script(value: RawValue) -> Markup:
 
 def svg_of(chart: Figure, width: int = 720) -> str:
     """A chart as SVG, `width` pixels wide."""
-    svg: str = vega().vegalite_to_svg(chart.sized(width), vl_version=VEGA_LITE)
+    svg: str = vega().vegalite_to_svg(chart.sized(width), vl_version=vega_lite())
     return svg
 
 
@@ -153,17 +159,23 @@ def colour_of(variant: str, names: Sequence[str]) -> str:
 
 def by_colour(names: Sequence[str], legend: bool = True) -> alt.Color:
     """The encoding of variants by colour."""
+    import altair as alt
+
     colours = [colour_of(name, names) for name in names]
     shown = _legend() if legend and len(names) > 1 else None
     return alt.Color("variant:N", scale=alt.Scale(domain=list(names), range=colours), legend=shown)
 
 
 def _legend() -> alt.Legend:
+    import altair as alt
+
     return alt.Legend(symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=2.5, symbolSize=150)
 
 
 def by_dash(names: Sequence[str]) -> alt.StrokeDash:
     """The encoding of variants by dashes, to distinguish more of them than there are colours."""
+    import altair as alt
+
     dashes = [_DASHES[i // len(_COLOURS) % len(_DASHES)] for i in range(len(names))]
     shown = _legend() if len(names) > 1 else None
     return alt.StrokeDash("variant:N", scale=alt.Scale(domain=list(names), range=dashes), legend=shown)

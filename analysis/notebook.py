@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 from markupsafe import Markup
 
 from analysis.charts import svg_of
 from analysis.compared import MetricTable, comparison_tables
 from analysis.comparison import headline_of, method
-from analysis.figures import intervals
 from analysis.headlines import headlines
-from analysis.sweeps.figures import sweep_figures
 from sim.base.escaping import printable
+from sim.base.installed import missing
 from sim.experiments.results import Results
 
 _ROWS = 20
@@ -24,8 +21,6 @@ def notebook_html(results: Results) -> str:
     if results.runs.empty:
         return _element("p", f"{results.manifest['title']}: no run finished, {len(results.failed)} failed.")
     said = headlines(results)
-    drawn = find_spec("vl_convert") is not None
-    charts = (sweep_figures(results) or intervals(results, headline_of(results)[:1]))[:drawn]
     return Markup("").join(
         [
             _element("h4", results.manifest["title"]),
@@ -33,9 +28,18 @@ def notebook_html(results: Results) -> str:
             _element("p", method(results)),
             *(_element("p", str(sentence)) for sentence in said.sentences),
             *(_element("p", f"Note: {note}") for note in said.notes),
-            *(Markup(svg_of(chart)) for chart in charts),  # noqa: S704 - drawn by Vega, which escapes text
+            Markup("") if missing("report") else _chart(results),
         ]
     )
+
+
+def _chart(results: Results) -> Markup:
+    """The first chart of the points, or else of the first metric."""
+    from analysis.figures import intervals
+    from analysis.sweeps.figures import sweep_figures
+
+    charts = sweep_figures(results) or intervals(results, headline_of(results)[:1])
+    return Markup("").join(Markup(svg_of(chart)) for chart in charts[:1])  # noqa: S704 - drawn by Vega, which escapes text
 
 
 def _table(table: MetricTable) -> Markup:

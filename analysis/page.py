@@ -14,7 +14,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from analysis.charts import VEGA_LITE, Figure, script, vega
+from analysis.charts import Figure, script, vega, vega_lite
 from analysis.embedding import embedded
 from sim.base.escaping import printable
 from sim.base.naming import Raw
@@ -56,4 +56,4 @@ def _shown(value: Any) -> Any:
 @cache
 def _bundle() -> Markup:
     """The charts' JavaScript, which takes a second to bundle."""
-    return Markup(vega().javascript_bundle("window.vegaEmbed = vegaEmbed;", VEGA_LITE))  # noqa: S704 - a library's own
+    return Markup(vega().javascript_bundle("window.vegaEmbed = vegaEmbed;", vega_lite()))  # noqa: S704 - a library's own

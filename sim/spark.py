@@ -24,7 +24,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from sim.base.errors import InputError
-from sim.base.installed import need_spark
+from sim.base.installed import need_extra
 from sim.base.private import temporary_folder, temporary_home, user_cache
 
 
@@ -143,7 +143,7 @@ def spark_session(
     `short` makes its JVMs compile lightly and collect garbage serially, which halves the CPU time of small jobs and doubles that of
     large ones. `conf` are more settings of Spark. Raises InputError where JAVA_HOME, the master, a memory or a setting is wrong.
     """
-    need_spark()
+    need_extra("spark", "Spark", " (traces are also prepared without it, by --engine in-process)")
     for option, memory in (("--driver-memory", driver_memory), ("--executor-memory", executor_memory or "1g")):
         size = re.fullmatch(r"([1-9]\d*)([kmgt])", memory.lower())
         if size is None or int(size[1]) << _UNITS[size[2]] < _LEAST_MEMORY:

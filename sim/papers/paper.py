@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
-import altair as alt
 import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
@@ -44,11 +43,11 @@ class Chart:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture drawn from the table of runs by a function of the paper, `height` pixels high; `text` describes it."""
+    """A specification that a function of the paper makes of the table of runs, `height` pixels high; `text` describes it."""
 
     title: str
     text: str
-    draw: Callable[[pd.DataFrame], alt.TopLevelMixin]
+    draw: Callable[[pd.DataFrame], Raw]
     height: int = 170
 
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import altair as alt
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
@@ -22,7 +21,7 @@ def charts_of(paper: Paper, section: Section, runs: pd.DataFrame) -> list[Figure
     figures: list[Figure] = []
     for number_of, chart in enumerate(section.charts):
         if isinstance(chart, Drawing):
-            spec = {**spec_of(chart.draw(runs)), "height": chart.height}
+            spec = {**chart.draw(runs), "height": chart.height}
             figures.append(Figure(_file(f"{section.key}-{number_of}"), section.key, chart.title, "", chart.text, spec))
         else:
             figures += _charts(paper, section.key, chart, runs)
@@ -35,6 +34,8 @@ def _file(name: str) -> str:
 
 
 def _charts(paper: Paper, key: str, chart: Chart, runs: pd.DataFrame) -> Iterator[Figure]:
+    import altair as alt
+
     values = _relative(chart, runs) if chart.relative_to else runs.assign(value=runs[chart.metric])
     if chart.variants:
         values = values[values["variant"].isin(chart.variants)]

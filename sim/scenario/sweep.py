@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
+from sim.base.installed import need_extra
 from sim.base.naming import Keys, Raw, RawValue
 from sim.base.randomness import Streams
 from sim.files import toml
@@ -137,6 +138,7 @@ class ParsedSweep:
             from scipy.stats import qmc
 
             return qmc.LatinHypercube(count, rng=generator).random(self.samples).tolist()
+        need_extra("sensitivity", "Saltelli's sample", f" (sample = '{LATIN_HYPERCUBE}' does without)")
         from SALib.sample import sobol
 
         problem = {"num_vars": count, "names": [str(i) for i in range(count)], "bounds": [[0, 1]] * count}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-import altair as alt
 import pandas as pd
 
-from analysis.charts import INK, colour_of
+from analysis.charts import INK, colour_of, spec_of
+from sim.base.naming import Raw
 from sim.papers.content.claims import claims
 from sim.papers.content.runs import sweeps
 from sim.papers.paper import Drawing, read_paper
@@ -33,8 +33,10 @@ def _dots(members: pd.DataFrame) -> pd.DataFrame:
     return dots.reset_index()
 
 
-def _drawing(point: str, variant: str, targets: bool, runs: pd.DataFrame) -> alt.TopLevelMixin:
+def _drawing(point: str, variant: str, targets: bool, runs: pd.DataFrame) -> Raw:
     """Draw subscriptions as dots in their sets; with `targets`, those of one target are joined by a line."""
+    import altair as alt
+
     members = runs[(runs["point"] == point) & (runs["variant"] == variant)]
     dots = _dots(members)
     placed = members.merge(dots[["subscription", "x", "y"]], on="subscription")
@@ -65,7 +67,7 @@ def _drawing(point: str, variant: str, targets: bool, runs: pd.DataFrame) -> alt
         joined = base.transform_filter("datum.target >= 0").mark_line(strokeWidth=5, color=INK, opacity=0.45)
         layers.append(joined.encode(x="x:Q", y="y:Q", detail="target:N"))
     layers.append(base.mark_point(filled=True, size=70, color=INK, opacity=1).encode(x="x:Q", y="y:Q"))
-    return alt.layer(*layers)
+    return spec_of(alt.layer(*layers))
 
 
 _OVERLAPPING = "Four sets of seven dots, neighbours with two in common; all dots are joined in eleven pairs."
