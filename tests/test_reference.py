@@ -40,6 +40,9 @@ def test_every_option_of_every_command_is_there() -> None:
 def test_every_key_metric_and_public_name_is_there() -> None:
     for key in sim.scenario_keys():
         assert f"| `{key.key}` |" in PAGES["keys"]
+    schema = sim.json_schema()
+    for table in (schema, *schema["$defs"].values()):
+        assert not [key for key in {*table.get("properties", {})} - {"kind"} if f"{key}` |" not in PAGES["keys"]]
     for name in OURS:
         assert f"| `{name}` |" in PAGES["metrics"]
     for name in sim.__all__:

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 
+_NULL = {"type": "null"}
+_LARGEST = 2**31 - 1
+"""Larger bounds are those of the numbers' types, and not shown."""
+
+
 class Described(NamedTuple):
     """The description of a parameter or key: `default` is "" where there is none, and `kind` is what is allowed."""
 
@@ -27,14 +32,16 @@ class Described(NamedTuple):
 
 def described_parameters(model: type[BaseModel]) -> Iterator[Described]:
     """All parameters of a model."""
-    yield from (_described(key, field) for key, field in model.model_json_schema()["properties"].items())
+    schema = model.model_json_schema()
+    yield from (_described(key, field, schema) for key, field in schema["properties"].items())
 
 
-def _described(key: str, field: Raw) -> Described:
-    optional = field.get("default", "") is None
-    default = _default(field) if "default" in field and not optional else ""
-    kind = _type(field) + (", optional" if optional else "" if default else ", required")
-    return Described(key, kind, default, " ".join(field.get("description", "").split()))
+def _described(path: str, field: Raw, schema: Raw) -> Described:
+    """A key of the table with this schema."""
+    default = "" if field.get("default") is None else _default(field)
+    required = path.rpartition(".")[2] in schema.get("required", ())
+    kind = _type(field) + (", required" if required else "" if default else ", optional")
+    return Described(path, kind, default, " ".join(field.get("description", "").split()))
 
 
 @cache
@@ -59,7 +66,7 @@ def _keys(schema: Raw, definitions: Raw, above: str) -> Iterator[Described]:
         if key == "kind" and "const" in field:
             continue
         path = f"{above}{key}"
-        yield _described(path, field)._replace(key=path)
+        yield _described(path, field, schema)
         items = _resolved(field.get("items", {}), definitions) if key != "variant" else {}
         for inner in (field, items):
             yield from _keys(inner, definitions, f"{path}.")
@@ -82,8 +89,11 @@ def _about(path: str, kind: str) -> str:
 
 
 def _resolved(schema: Raw, definitions: Raw) -> Raw:
-    """A schema with the definition that it refers to filled in."""
+    """A schema with the definition that it refers to filled in, also where there may be none."""
     found = schema if isinstance(schema, dict) else {}
+    match [option for option in found.get("anyOf", ()) if option != _NULL]:
+        case [{"$ref": _} as only]:
+            found = {**found, **only}
     if "$ref" in found:
         return {**definitions[found["$ref"].rpartition("/")[2]], **{k: v for k, v in found.items() if k != "$ref"}}
     return found
@@ -142,19 +152,36 @@ def _default(field: Raw) -> str:
 def _type(field: Raw) -> str:
     if field.get("x-unit") == "s":
         return "duration in s"
+    if field.get("x-unit") == "b/s":
+        return 'number in b/s, or text such as "10 Mb/s"'
     if field.get("format") == "path":
         return "file"
-    if field.get("type") == "object":
+    if field.get("type") == "object" or field.keys() & {"oneOf", "$ref"}:
         return "table"
+    if "const" in field:
+        return json.dumps(field["const"])
     if "enum" in field:
-        return " | ".join(json.dumps(value) for value in field["enum"])
+        metrics = "broker_subscription_changes" in field["enum"]
+        return "metric" if metrics else " | ".join(json.dumps(value) for value in field["enum"])
     if "anyOf" in field:
-        return " or ".join(_type(option) for option in field["anyOf"] if option != {"type": "null"})
+        return _alternatives([option for option in field["anyOf"] if option != _NULL])
     if "prefixItems" in field:
         return f"[{'; '.join(map(_type, field['prefixItems']))}]"
     if field.get("type") == "array":
         return f"list of {_type(field['items'])}"
     limits = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
-    bounds = [f"{text} {field[key]}" for key, text in limits.items() if key in field]
+    bounds = [f"{text} {field[key]}" for key, text in limits.items() if key in field and abs(field[key]) < _LARGEST]
     unit = f" in {field['x-unit']}" if "x-unit" in field else ""
     return ", ".join([field.get("type", "any value") + unit, *bounds])
+
+
+def _alternatives(options: list[Raw]) -> str:
+    """What is allowed where there are several types, with bounds in parentheses; a list of the others is not spelt out."""
+    *others, last = options
+    if others and last.get("type") == "array" and _type(last["items"]) == _type({"anyOf": others}):
+        return f"{_type(last['items'])} or a list of these"
+    texts = []
+    for option in options:
+        kind, _, bounds = _type(option).partition(", ") if "type" in option else (_type(option), "", "")
+        texts.append(f"{kind} ({bounds})" if bounds and others else _type(option))
+    return " or ".join(texts)

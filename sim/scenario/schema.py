@@ -73,10 +73,21 @@ def _sweep_schema() -> Raw:
         "type": "object",
         "description": "Key paths and their values: the points that override the base.",
         "properties": {
-            "zip": {"anyOf": [keys, {"type": "array", "items": keys}]},
-            "where": {"type": "string"},
-            "sample": {"enum": [*SAMPLES], "default": GRID},
-            "samples": {"type": "integer", "minimum": 1},
+            "zip": {
+                "anyOf": [keys, {"type": "array", "items": keys}],
+                "description": "Swept keys that advance together, or several groups of them.",
+            },
+            "where": {"type": "string", "description": "A condition on swept keys, which points must meet."},
+            "sample": {
+                "enum": [*SAMPLES],
+                "default": GRID,
+                "description": "Every combination of the values, or points drawn at random from their ranges.",
+            },
+            "samples": {
+                "type": "integer",
+                "minimum": 1,
+                "description": "The size of the sample; only of one that is drawn.",
+            },
         },
         "minProperties": 1,
         "additionalProperties": {"anyOf": [{"type": "array", "minItems": 1}, spread, nested]},

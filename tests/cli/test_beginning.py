@@ -61,7 +61,13 @@ def test_every_metric_and_key_is_explained(brokersim: Brokersim) -> None:
     assert status == 0
     assert {"handovers", "network.brokers", "network.geometry.chord.bits", "faults.crash.at"} <= set(names)
     assert all(sim.explain(name) for name in names)
-    assert brokersim("explain", "network.brokers")[1].startswith("network.brokers: key, integer, at least 1")
+    about = {key.key: key.kind for key in sim.scenario_keys()}
+    assert brokersim("explain", "network.brokers")[1].startswith(
+        'network.brokers: key, integer (at least 1) or "cells" or string, by default "cells"\n'
+    )
+    assert about["faults.crash.brokers"] == "integer (at least 0) or string or a list of these, required"
+    assert (about["tune.minimise"], about["network.qos"]) == ("metric or a list of these", "table, optional")
+    assert not [key for key, kind in about.items() if "any value" in kind]
     assert brokersim("explain", "brokrs") == (
         2,
         "",
