@@ -18,7 +18,6 @@ from sim.papers.claims import (
     ClaimBound,
     ClaimedQuantity,
     ClaimReading,
-    Lesson,
     Target,
     at_least,
     at_most,
@@ -64,11 +63,17 @@ def _claim(
     target: Target,
     reason: str,
     ours: bool = False,
+    evidence: tuple[ClaimedQuantity, ...] = (),
 ) -> Claim:
     """A claim about a panel of a figure, such as 6a, with one number or several readings."""
     readings = (ClaimReading(number),) if isinstance(number, ClaimedQuantity) else number
     place = f"fig. {figure[:-1]}({figure[-1]})"
-    return Claim(f"fig-{figure}", place, statement, sentence, readings, target, reason, ours=ours)
+    return Claim(f"fig-{figure}", place, statement, sentence, readings, target, reason, evidence, ours)
+
+
+def _named(quantity: ClaimedQuantity, name: str, unit: str = "") -> ClaimedQuantity:
+    """A number as evidence, in words."""
+    return replace(quantity, name=name, unit=unit)
 
 
 def _delays(numbers: dict[str, ClaimedQuantity], sentence: str = "", what: str = "") -> tuple[ClaimReading, ...]:
@@ -77,35 +82,6 @@ def _delays(numbers: dict[str, ClaimedQuantity], sentence: str = "", what: str =
         ClaimReading(number, ", ".join(filter(None, (what, DELAYS[metric][0]))), sentence or DELAYS[metric][1])
         for metric, number in numbers.items()
     )
-
-
-def lessons() -> Iterator[Lesson]:
-    """What selection brings, what placement brings, what they cost, and when it pays."""
-    selected, placed, chord, ten = "DYNATOPS (BS)", NEW, "Bayeux on Chord", ("point", "c = 10")
-    changes, messages, delay, cost = (
-        "broker_subscription_changes",
-        "notification_overhead",
-        "tree_delay",
-        "reconfiguration_overhead",
-    )
-    text = "Selection, in the Poisson model on equal routes, saves {} of the changes of brokers' subscriptions, "
-    text += "{} of the messages, and {} of the delay from the root on."
-    yield Lesson("fig-7a", text, tuple(mean_gain(each, selected, chord, "rate") for each in (changes, messages, delay)))
-    text = "Placement saves {} of the messages that are left, and {} of the delay; the places with the least delay, {}."
-    least_possible = mean_gain(delay, LEAST, selected, "rate")
-    numbers = tuple(mean_gain(each, placed, selected, "rate") for each in (messages, delay))
-    yield Lesson("fig-7a", text, (*numbers, least_possible))
-    text = "The price: a spread of load (standard deviation by mean) of {}, where random assignment has {}, "
-    text += "and {} messages of reconfigurations."
-    spread = (mean_of("load_stddev", selected), mean_of("load_stddev", chord))
-    yield Lesson("fig-7a", text, (*spread, mean_of(cost, placed)))
-    text = "Against links of a topic-connected overlay that follow every change, it pays after {} of fast changes."
-    yield Lesson("fig-7a", text, (_break_even(cost),))
-    text = "In the location model, c = 10, on equal routes, selection saves {} of the messages, and with placement {}, "
-    text += "and {} of the delay from the root on; places found by annealing save {}."
-    numbers = (gain(messages, selected, CHORD, *ten), gain(messages, GREEDY, CHORD, *ten))
-    delays = (gain(delay, GREEDY, CHORD, *ten), gain(delay, "ours: BS + anneal", CHORD, *ten))
-    yield Lesson("fig-6c", text, (*numbers, *delays))
 
 
 def _trace() -> Iterator[Claim]:
@@ -178,8 +154,8 @@ def _handovers() -> Iterator[Claim]:
         )
     )
     evidence = metric_value("load_stddev", "DYNATOPS (BS), joined", "c = 10")
-    claim = _claim("6c", "Over 90 % fewer handovers than GeoPS", "handovers", readings, at_least(90, " %"), "handovers")
-    yield replace(claim, evidence=(evidence,))
+    statement, fewer = "Over 90 % fewer handovers than GeoPS", at_least(90, " %")
+    yield _claim("6c", statement, "handovers", readings, fewer, "handovers", evidence=(evidence,))
 
 
 def _notification() -> Iterator[Claim]:
@@ -195,8 +171,9 @@ def _notification() -> Iterator[Claim]:
             for baseline, name, said in substrates
             for reading in _delays({metric: gain(metric, GREEDY, baseline, *ten) for metric in DELAYS}, said, name)
         )
-        statement = f"Over {percent} % less delay than Bayeux"
-        yield _claim("6d", statement, sentence, delays, at_least(percent, " %"), "substrate")
+        statement, shorter = f"Over {percent} % less delay than Bayeux", at_least(percent, " %")
+        hops = _ways((GREEDY, LOCATION), "c = 10")
+        yield _claim("6d", statement, sentence, delays, shorter, "substrate", evidence=hops)
     for percent, sentence in ((40, "combined"), (30, "in general")):
         overheads = tuple(
             ClaimReading(gain(messages, GREEDY, baseline, *ten), name, said) for baseline, name, said in substrates
@@ -204,7 +181,9 @@ def _notification() -> Iterator[Claim]:
         statement = f"Over {percent} % less overhead than Bayeux"
         yield _claim("6e", statement, sentence, overheads, at_least(percent, " %"), "less traffic")
     geops = _delays({metric: gain(metric, GREEDY, GEOPS, *ten) for metric in DELAYS})
-    yield _claim("6d", "Over 30 % less delay than GeoPS", "combined", geops, at_least(30, " %"), "geops")
+    hop_times = tuple(_time_of_a_hop(system) for system in (GREEDY, GEOPS))
+    statement, third = "Over 30 % less delay than GeoPS", at_least(30, " %")
+    yield _claim("6d", statement, "combined", geops, third, "geops", evidence=hop_times)
     less = gain(messages, GREEDY, GEOPS, *ten)
     yield _claim("6e", "Over 20 % less overhead than GeoPS", "combined", less, at_least(20, " %"), "geops")
     for variant, means in (("DYNATOPS (BS)", "Selection"), ("DYNATOPS (BNR)", "Reconfiguration")):
@@ -218,6 +197,21 @@ def _notification() -> Iterator[Claim]:
     yield _claim("6f", "Less overhead, the larger clusters are", "clusters", falls, FALLS, "clusters")
 
 
+def _ways(systems: tuple[str, ...], point: str) -> tuple[ClaimedQuantity, ...]:
+    """The hops of publications to the root and from there on, by system."""
+    return tuple(
+        _named(metric_value(metric, system, point), f"{system}, {way}", " hops")
+        for system in systems
+        for metric, way in (("uplink_hops", "to the root"), ("tree_hops", "from the root on"))
+    )
+
+
+def _time_of_a_hop(system: str) -> ClaimedQuantity:
+    """The mean time of a hop below the root (ms)."""
+    delay, hops = (metric_value(metric, system, "c = 10") for metric in ("tree_delay", "tree_hops"))
+    return ClaimedQuantity(f"{system}, a hop", " ms", lambda runs: 1000 * delay.of(runs) / hops.of(runs))
+
+
 def _poisson() -> Iterator[Claim]:
     changes, control = "broker_subscription_changes", "subscription_overhead"
     less = mean_gain(changes, NEW, "Bayeux", "rate")
@@ -227,9 +221,12 @@ def _poisson() -> Iterator[Claim]:
         ClaimReading(mean_gain(control, NEW, baseline, "rate"), name, sentence)
         for baseline, name, sentence in _substrates()
     )
-    yield _claim(
-        "7a", "Less subscription management overhead than Bayeux", "fewer changes", managed, MORE, "management"
+    statement = "Less subscription management overhead than Bayeux"
+    spent = (
+        _named(mean_of(changes, NEW), "broker-subscription changes"),
+        _named(mean_of(control, NEW), "messages for these and for the exchange of states"),
     )
+    yield _claim("7a", statement, "fewer changes", managed, MORE, "management", evidence=spent)
     yield from _poisson_delay()
     messages, half = "notification_overhead", at_least(50, " %")
     for baseline in ("Bayeux", "TCO"):
@@ -259,7 +256,11 @@ def _poisson_delay() -> Iterator[Claim]:
             readings.append(replace(reading, bound=bound))
     yield _claim("7b", "10 % less delay than Bayeux", "outperforms", tuple(readings), tenth, "delay")
     less = _with_tco(lambda metric, tco: mean_gain(metric, NEW, tco, "rate"))
-    yield _claim("7b", "10 % less delay than TCO", "outperforms", less, tenth, "delay")
+    hops = (
+        _named(mean_of("uplink_hops", NEW), f"{NEW}, to the root", " hops"),
+        _named(mean_of("tree_hops", "TCO"), "TCO, from the root on", " hops"),
+    )
+    yield _claim("7b", "10 % less delay than TCO", "outperforms", less, tenth, "to the root", evidence=hops)
     ours = mean_gain(delay, "ours: lsap-sweep, c = 10", chord, "rate")
     yield _claim(
         "7b", "The same by lsap-sweep, c = 10, on equal routes", "outperforms", ours, tenth, "delay", ours=True
@@ -291,8 +292,8 @@ def _reconfiguration() -> Iterator[Claim]:
         readings = tuple(
             ClaimReading(gain(cost, NEW, tco, "rate", FAST), f"TCO: {names[tco]}", "DCB-M") for tco in kept
         )
-        claim = _claim("7d", statement, sentence, readings, at_least(90, " %"), "cost")
-        yield replace(claim, evidence=(_break_even(cost),))
+        evidence = (break_even(cost),)
+        yield _claim("7d", statement, sentence, readings, at_least(90, " %"), "cost", evidence=evidence)
 
 
 def _less_sensitive(metric: str, tco: str) -> ClaimedQuantity:
@@ -301,7 +302,7 @@ def _less_sensitive(metric: str, tco: str) -> ClaimedQuantity:
     return ClaimedQuantity(f"rise of {tco} less rise of {NEW}", "", lambda runs: theirs.of(runs) - ours.of(runs))
 
 
-def _break_even(cost: str) -> ClaimedQuantity:
+def break_even(cost: str) -> ClaimedQuantity:
     """Hours until the changes of TCO's links at a high rate have cost as much as all reconfigurations of the run."""
 
     def of(runs: pd.DataFrame) -> pd.Series:
@@ -342,7 +343,9 @@ def _patterns() -> Iterator[Claim]:
                 for metric in metrics
             )
             statement = f"DYNATOPS has less {what} than {system}, {pattern}"
-            yield _claim(figure, statement, "patterns", readings, MORE, what)
+            hops = _ways((NEW, baselines[0][0]), pattern) if what == "delay" else ()
+            reason = "to the root" if what == "delay" and system == "TCO" else what
+            yield _claim(figure, statement, "patterns", readings, MORE, reason, evidence=hops)
     for pattern in ("uniform", "zipf", "multimodal, redrawn"):
         statement = f"80 % fewer broker-subscription changes, {pattern}"
         number = gain(changes, NEW, "Bayeux", "pattern", pattern)
@@ -350,13 +353,18 @@ def _patterns() -> Iterator[Claim]:
 
 
 def _periods() -> Iterator[Claim]:
-    for both, cost, by in (("9a", "9b", "days"), ("9c", "9d", "hours")):
+    for both, cost, by, ends in (("9a", "9b", "days", ("2 d", "28 d")), ("9c", "9d", "hours", ("5 h", "30 h"))):
+        made = tuple(
+            _named(metric_value("reconfigurations", NEW, point), f"reconfigurations with T_free = {point}")
+            for point in ends
+        )
         delays, slightly = _delays({metric: change(metric, NEW, by) for metric in DELAYS}), between(0, 10, " %")
         yield _claim(both, "Delay rises slightly with T_free", "period", delays, slightly, "period")
         number = change("notification_overhead", NEW, by)
         yield _claim(both, "Overhead rises slightly with T_free", "period", number, slightly, "period")
         falls = shift("reconfiguration_overhead", NEW, by)
-        yield _claim(cost, "Reconfiguration overhead falls with T_free", "fewer", falls, FALLS, "cheaper")
+        statement = "Reconfiguration overhead falls with T_free"
+        yield _claim(cost, statement, "fewer", falls, FALLS, "cheaper", evidence=made)
 
 
 def _configurations() -> Iterator[Claim]:
@@ -368,11 +376,9 @@ def _configurations() -> Iterator[Claim]:
                 ClaimReading(least(metric, policy, "pattern", pattern, varied), name, "output")
                 for policy, name in ((variant, "by its cost"), ("SSBR-Greedy", "whatever moving costs"))
             )
-            moved = replace(
-                least("moved", variant, "pattern", pattern, varied), name="brokers moved, at least", unit=""
-            )
-            claim = _claim(figure, f"Always saves {what}, {pattern}", "always", readings, MORE, "configuration")
-            yield replace(claim, evidence=(moved,))
+            moved = _named(least("moved", variant, "pattern", pattern, varied), "brokers moved, at least")
+            statement = f"Always saves {what}, {pattern}"
+            yield _claim(figure, statement, "always", readings, MORE, "configuration", evidence=(moved,))
     for metric, what in saved:
         more = variant_difference(metric, variant, "pattern", "multimodal", "uniform")
         yield _claim("10a", f"Saves more {what} where patterns are skewed", "skewed", more, MORE, "skew")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sim.papers.dynatops.claims import claims, lessons
+from sim.papers.dynatops.claims import claims
+from sim.papers.dynatops.lessons import lessons
 from sim.papers.dynatops.runs import sweeps
 from sim.papers.paper import read_paper
 
