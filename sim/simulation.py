@@ -33,12 +33,10 @@ from sim.files.inputs import File
 from sim.files.parquet import strings
 from sim.metrics import MetricValue
 from sim.overlay.geometry import Dissemination, GeometrySetting
-from sim.overlay.healing import Healing
 from sim.overlay.latency import LatencyModel, LatencySetting
 from sim.overlay.pair_times import PairTimes
 from sim.overlay.promises import GeometryPromises, LatencyPromises
 from sim.overlay.sites import Sites
-from sim.overlay.trees import RendezvousTrees
 from sim.own_metrics import Tables, compute
 from sim.policies.offloading.process import OffloadingParameters
 from sim.policies.promises import OffloadingPromises, ReconfigurationPromises, SelectionPromises
@@ -46,6 +44,7 @@ from sim.policies.reconfiguration.problem import ReconfigurationPolicy
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.policies.views import SelectionPolicy, SelectionSetting
 from sim.scenario.brokers import Brokers
+from sim.scenario.fitting import NOT_SLOW, Once, each_time, misfits, overlay_misfits, unplaced
 from sim.scenario.links import LinksTable
 from sim.scenario.model import NetworkTable, Scenario, Unlimited
 from sim.scenario.qos import QosTable, with_qos
@@ -53,6 +52,7 @@ from sim.scenario.sessions import SessionsTable, with_sessions
 from sim.workloads.faults.fault import Fault, FaultModel, FaultSetting, Slowdown
 from sim.workloads.faults.promises import FaultPromises
 from sim.workloads.faults.schedule import FaultSchedule, impossible, resolve_faults
+from sim.workloads.format.traits import Traits, traits_of
 from sim.workloads.format.workload import Topics, Workload
 from sim.workloads.models.live_filters import with_topics_of_filters
 from sim.workloads.models.location import redrawn
@@ -102,15 +102,9 @@ def broker_sites(scenario: Scenario, workload: Workload) -> tuple[Sites, float |
     if isinstance(wanted, File):
         return wanted.content, None
     if wanted == "cells":
-        if not len(cells):
-            raise ScenarioError(
-                'network.brokers: "cells" needs topics with places, which this workload does not have '
-                "(allowed: a number of brokers, a CSV file)"
-            )
         return _at_cells(topics, cells), workload.cell
     if not len(cells):
-        nowhere = frozen(np.full(wanted, np.nan))
-        return Sites(tuple(map(str, range(wanted))), nowhere, nowhere), None
+        return unplaced(wanted), None
     if wanted > len(cells):
         raise ScenarioError(
             f"network.brokers: {wanted} brokers, but the workload has only {len(cells)} cells (allowed: 1 to {len(cells)})"
@@ -128,16 +122,17 @@ def _check(scenario: Scenario, workload: Workload) -> float:
     """The horizon (s), once it is known that scenario and workload fit."""
     if not len(workload.topics):
         raise WorkloadError("topics.parquet: no topics, so there is nothing to simulate")
-    horizon = scenario.horizon if scenario.horizon is not None else workload.horizon
-    if scenario.warm_up >= horizon:
-        raise ScenarioError(f"warm_up: expected less than the horizon ({horizon:g} s), found {scenario.warm_up:g} s")
-    check_steps(scenario, horizon)
-    if scenario.brokers.service.matching and workload.content is None:
-        raise ScenarioError(
-            f"brokers.service.matching: a {workload.kind} workload has topics, not content to match (allowed: 0)"
-        )
     _check_size(scenario, workload)
-    return horizon
+    check_fit(scenario, workload.horizon, traits_of(workload))
+    return scenario.horizon if scenario.horizon is not None else workload.horizon
+
+
+def check_fit(scenario: Scenario, horizon: float, traits: Traits, once: Once = each_time) -> None:
+    """Raise ScenarioError where a scenario does not fit a workload with a horizon (s) and traits, before a network is built."""
+    for keys, text in scenario.steps_wrong(horizon if scenario.horizon is None else scenario.horizon):
+        raise ScenarioError(f"{dotted(keys)}: {text}")
+    for sentence in misfits(scenario, traits, once):
+        raise ScenarioError(sentence)
 
 
 def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
@@ -169,11 +164,9 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
             np.stack([workload.topics.latitude, workload.topics.longitude], 1),
         ),
     )
-    if scenario.network.join == "message" and not overlay.single_root:
-        raise ScenarioError(
-            f'network.join: "message" asks the root of a topic\'s tree, but kind "{geometry.kind}" has a tree for each publisher '
-            '(allowed: "instant")'
-        )
+    faults = _faults(scenario, sites, streams, horizon)
+    for sentence in overlay_misfits(scenario, overlay, False, faults is not None and faults.changes_members):
+        raise ScenarioError(sentence)
     round_trips = PairTimes.of(round_trips if overlay.round_trips is None else overlay.round_trips)
     policy: SelectionPolicy = plugins.make(
         SelectionPromises,
@@ -198,8 +191,8 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         join=scenario.network.join,
         control_count=scenario.network.control_count,
         stations=_stations(scenario.brokers),
-        links=_links(scenario.network.links, workload),
-        clients=_clients(scenario.network, workload),
+        links=_links(scenario.network.links),
+        clients=_clients(scenario.network),
         sessions=_sessions(scenario.network),
         quality=_quality(scenario.network.qos),
         publishing=publishing,
@@ -208,14 +201,14 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         plane=scenario.network.data_plane,
         capacity=capacity,
         regions=None if sites.regions is None else np.unique(sites.regions, return_inverse=True)[1],
-        reconfiguration=_reconfiguration(scenario, overlay, streams.key("reconfiguration")),
-        offloading=_offloading(scenario, workload, streams.key("offloading")),
-        faults=(faults := _faults(scenario, sites, streams, horizon)),
+        reconfiguration=_reconfiguration(scenario, streams.key("reconfiguration")),
+        offloading=_offloading(scenario, streams.key("offloading")),
+        faults=faults,
         reconnect=ReconnectSetting(
             **dict(scenario.network.reconnect), connection_rate=scenario.brokers.connection_rate
         ),
         delivery=DeliverySetting(**dict(scenario.network.delivery)),
-        healing=_healing(scenario, overlay, faults),
+        healing=_healing(scenario, faults),
         sharing=scenario.network.sharing_policy(workload, brokers, streams.key("sharing")),
         notes=(*times.notes, *scenario.network.unused(workload)),
     )
@@ -236,23 +229,17 @@ def _faults(scenario: Scenario, sites: Sites, streams: Streams, horizon: float) 
             raise ScenarioError(f"faults[{place}]: {error}") from None
     everything = list(chain(*found))
     if scenario.brokers.service.kind == "none" and any(isinstance(fault, Slowdown) for fault in everything):
-        raise ScenarioError(
-            "faults: brokers without a service time cannot be slow (allowed: brokers.service with a kind)"
-        )
+        raise ScenarioError(NOT_SLOW)
     if wrong := impossible(found, sites.names):
         raise ScenarioError(f"faults[{wrong[0]}]: {wrong[1]}")
     return resolve_faults(everything, len(sites), horizon, scenario.network.links.loss)
 
 
-def _healing(scenario: Scenario, overlay: Dissemination, faults: FaultSchedule | None) -> HealingSetting | None:
-    """How the overlay heals, or lets brokers leave and join; None where neither happens. Raises ScenarioError where it cannot."""
+def _healing(scenario: Scenario, faults: FaultSchedule | None) -> HealingSetting | None:
+    """How the overlay heals, or lets brokers leave and join; None where neither happens."""
     table, planned = scenario.network.healing, faults is not None and faults.changes_members
     if table.period is None and not planned:
         return None
-    what = "faults: brokers leave or join, but" if table.period is None else "network.healing:"
-    if not isinstance(overlay, Healing):
-        kind = scenario.network.geometry.kind
-        raise ScenarioError(f'{what} geometry "{kind}" cannot heal (allowed: a geometry with `heal`, as "chord" has)')
     return HealingSetting(math.inf if table.period is None else table.period, table.convergence)
 
 
@@ -263,21 +250,19 @@ def _stations(brokers: Brokers) -> StationSetting:
     return StationSetting(brokers.service.kind, **service, histogram=measured, **queueing)
 
 
-def _links(table: LinksTable, workload: Workload) -> LinkSetting:
+def _links(table: LinksTable) -> LinkSetting:
     """Rates in bytes per second."""
-    rates = {
-        name: _bytes_per_second(f"links.{name}", getattr(table, name), workload) for name in ("bandwidth", "interface")
-    }
+    rates = {name: _bytes_per_second(getattr(table, name)) for name in ("bandwidth", "interface")}
     return LinkSetting(**rates, loss=table.loss, buffer=table.buffer, buffer_bytes=table.buffer_bytes)
 
 
-def _clients(network: NetworkTable, workload: Workload) -> ClientSetting:
+def _clients(network: NetworkTable) -> ClientSetting:
     """The legs to users, with rates in bytes per second."""
     table, slow = network.clients, network.clients.slow
-    speed = Speed(table.latency, _bytes_per_second("clients.rate", table.rate, workload), table.window)
+    speed = Speed(table.latency, _bytes_per_second(table.rate), table.window)
     slower = Speed(
         speed.latency if slow.latency is None else slow.latency,
-        speed.rate if slow.rate is None else _bytes_per_second("clients.slow.rate", slow.rate, workload),
+        speed.rate if slow.rate is None else _bytes_per_second(slow.rate),
         speed.window if slow.window is None else slow.window,
     )
     shared = {
@@ -301,13 +286,8 @@ def _quality(table: QosTable | None) -> QualitySetting | None:
     return QualitySetting(table.subscriptions, table.loss, math.inf if table.timeout is None else table.timeout)
 
 
-def _bytes_per_second(key: str, rate: float | None, workload: Workload) -> float | None:
-    """A rate in bytes per second. Raises ScenarioError where no publication has a size."""
-    if rate is not None and len(workload.publications.size) and not workload.publications.size.any():
-        name = key.rpartition(".")[2]
-        raise ScenarioError(
-            f"network.{key}: no publication of the workload has a size (allowed: publications with bytes, or no {name})"
-        )
+def _bytes_per_second(rate: float | None) -> float | None:
+    """A rate in bytes per second."""
     return None if rate is None else rate / 8.0
 
 
@@ -325,30 +305,18 @@ def _check_size(scenario: Scenario, workload: Workload) -> None:
     need(size, f"network.brokers: {brokers:,} brokers and {topics:,} topics")
 
 
-def check_steps(scenario: Scenario, horizon: float) -> None:
-    """Raise ScenarioError where a period repeats too often up to the horizon (s)."""
-    for keys, text in scenario.steps_wrong(horizon):
-        raise ScenarioError(f"{dotted(keys)}: {text}")
-
-
-def _reconfiguration(scenario: Scenario, overlay: Dissemination, key: int) -> ReconfigurationSetting | None:
-    """The reconfiguration process, which moves brokers to other nodes. Raises ScenarioError where they cannot move."""
+def _reconfiguration(scenario: Scenario, key: int) -> ReconfigurationSetting | None:
+    """The reconfiguration process, which moves brokers to other nodes."""
     kind, parameters = scenario.reconfiguration.kind, scenario.reconfiguration.parameters
-    geometry = scenario.network.geometry.kind
     if kind == "none":
         return None
-    if overlay.nodes_are_brokers or not isinstance(overlay, RendezvousTrees):
-        raise ScenarioError(
-            f'reconfiguration.kind: "{kind}" moves brokers between nodes, but on geometry "{geometry}" node i is always broker i '
-            '(allowed: "none")'
-        )
     policy: ReconfigurationPolicy = plugins.make(ReconfigurationPromises, kind, parameters)
     assert isinstance(parameters, ProcessParameters)
     return ReconfigurationSetting(policy, parameters, key)
 
 
-def _offloading(scenario: Scenario, workload: Workload, key: int) -> OffloadingSetting | None:
-    """The offloading process, which decides the topics that the back end keeps. Raises ScenarioError where it does not apply."""
+def _offloading(scenario: Scenario, key: int) -> OffloadingSetting | None:
+    """The offloading process, which decides the topics that the back end keeps."""
     kind, parameters = scenario.offloading.kind, scenario.offloading.parameters
     policy = None
     if isinstance(parameters, Unlimited):
@@ -359,10 +327,6 @@ def _offloading(scenario: Scenario, workload: Workload, key: int) -> OffloadingS
         policy = plugins.make(OffloadingPromises, kind, parameters)
         assert isinstance(parameters, OffloadingParameters)
         chosen = parameters
-    if workload.content is not None:
-        raise ScenarioError(
-            f'offloading.kind: "{kind}" applies to topics, but a {workload.kind} workload has content (allowed: "none", without tau)'
-        )
     return OffloadingSetting(policy, chosen, key)
 
 

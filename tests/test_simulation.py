@@ -343,17 +343,3 @@ def test_where_publishers_are_roots_the_tree_is_that_of_the_broker_with_most_pub
         tree = pd.DataFrame(simulate(scenario(network=network), world, 0).tables["tree"])
         assert tree["broker"][0] == root
         assert set(tree["broker"]) == {one, other, root}
-
-
-@pytest.mark.parametrize("key", ["links.bandwidth", "links.interface", "clients.rate"])
-def test_rates_need_sizes(key: str) -> None:
-    table, name = key.split(".")
-    poisson = {"kind": "poisson", "users": 5, "topics": 20, "size": 0}
-    scenario = load_scenario(
-        {"horizon": "1h", "workload": poisson, "network": {"brokers": 3, table: {name: "1Mb/s"}}}
-    ).base
-    with pytest.raises(ScenarioError) as caught:
-        simulate(scenario, prepare_workload(scenario, 0, None), 0)
-    assert str(caught.value) == (
-        f"network.{key}: no publication of the workload has a size (allowed: publications with bytes, or no {name})"
-    )

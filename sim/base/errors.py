@@ -48,6 +48,12 @@ class MetricError(BrokersimError):
     """A network computes a metric that is not declared, or lacks one that is. A fault of brokersim."""
 
 
+def refuse(wrong: str | None) -> None:
+    """Raise ScenarioError where something is wrong."""
+    if wrong is not None:
+        raise ScenarioError(wrong)
+
+
 def cut(text: str, length: int = 60) -> str:
     """A text shortened for a message."""
     return text if len(text) <= length else text[: length - 3] + "..."

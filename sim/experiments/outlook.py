@@ -13,9 +13,8 @@ from sim.experiments.index import Index
 from sim.experiments.plan import RunSpec
 from sim.experiments.results import read_json
 from sim.experiments.rounds import expected_runs, rounds
-from sim.experiments.run import prepared_folders
+from sim.experiments.run import load_fitting
 from sim.scenario.experiment import Experiment
-from sim.workloads.format.manifest import read_manifest
 
 ASKED = 200
 """The most runs whose folders are read for their run time if no table has it."""
@@ -46,7 +45,7 @@ class Outlook:
 
 def outlook(experiment: Experiment, folder: Path, jobs: int = 1) -> Outlook:
     """The outlook for results in `folder`. Raises InputError where a workload or the folder cannot be read."""
-    hashes = {path: read_manifest(path)[1] for path in prepared_folders(experiment)}
+    hashes = {path: base.hash for path, base in load_fitting(experiment).items()}
     index = Index(folder)
     specs: dict[str, RunSpec] = {}
     runs = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -21,9 +21,11 @@ from sim.experiments.rounds import Conclusion, rounds
 from sim.experiments.store import Store
 from sim.scenario.experiment import Experiment
 from sim.scenario.model import Scenario
-from sim.simulation import check_steps
+from sim.scenario.reading import Reading
+from sim.simulation import check_fit
 from sim.workloads.format.folder import load_workload
 from sim.workloads.format.mapped import write_mapped
+from sim.workloads.format.traits import traits_of
 from sim.workloads.format.workload import Workload
 
 OnFailure = Callable[[Raw], None]
@@ -58,12 +60,7 @@ def run_experiment(
         options = replace(options, jobs=1)
     if options.chosen != "in-process":
         _check_that_others_know(experiment)
-    bases = {folder: load_workload(folder) for folder in prepared_folders(experiment)}
-    with naming(experiment):
-        for scenario in experiment.scenarios:
-            # for horizons from prepared workloads; other scenarios are checked when read
-            if scenario.horizon is None and scenario.workload.path is not None:
-                check_steps(scenario, bases[scenario.workload.path].horizon)
+    bases = load_fitting(experiment)
     hashes = {folder: base.hash for folder, base in bases.items()}
     with Store(out, Question(experiment, hashes)) as store:
         work = Work(store, options, sweep=len(experiment.points) > 1)
@@ -211,6 +208,30 @@ def _shared(bases: dict[Path, Workload], store: Store) -> Generator[None]:
         yield
     finally:
         store.clear()
+
+
+def load_fitting(experiment: Experiment) -> dict[Path, Workload]:
+    """The prepared workloads of the variants by folder. Raises InputError where one is missing, or a scenario does not fit its own.
+
+    Scenarios that generate their workload have been checked when they were read.
+    """
+    bases = {folder: load_workload(folder) for folder in prepared_folders(experiment)}
+    check_all(experiment, bases)
+    return bases
+
+
+def check_all(experiment: Experiment, bases: Mapping[Path, Workload]) -> None:
+    """Raise ScenarioError where a scenario does not fit its prepared workload, which is given by folder."""
+    traits, once = {folder: traits_of(base) for folder, base in bases.items()}, Reading().once
+    with naming(experiment):
+        for point in experiment.points:
+            for variant, scenario in point.variants.items():
+                if (folder := scenario.workload.path) is not None:
+                    try:
+                        check_fit(scenario, bases[folder].horizon, traits[folder], once)
+                    except ScenarioError as error:
+                        at = f"{point.label}, " if point.label else ""
+                        raise ScenarioError(f"{at}variant {variant}: {error}") from None
 
 
 def prepared_folders(experiment: Experiment) -> list[Path]:

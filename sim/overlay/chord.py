@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from sim import plugins
-from sim.base.errors import ScenarioError
+from sim.base.errors import refuse
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.healing import HealingTrees
+from sim.overlay.sites import Sites
 from sim.overlay.tree_kernels import chord_last_hops, chord_next_hops, route_lengths
 from sim.overlay.trees import TreeState, ascending_links
 
@@ -101,12 +102,15 @@ class Chord(HealingTrees):
         successors: int = Field(SUCCESSORS, ge=1, le=1024, exclude_if=lambda number: number == SUCCESSORS)
         """The length of nodes' successor lists: as many consecutive nodes that crash before the others notice break the ring."""
 
+        def unfit(self, brokers: int | None, _sites: Sites | None) -> str | None:
+            if brokers is None or brokers <= 1 << self.bits:
+                return None
+            return f"network.geometry.bits: a ring of 2^{self.bits} ids is too small for {brokers} brokers (got {self.bits})"
+
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
+        """Raises ScenarioError where the ring is too small for all brokers."""
+        refuse(parameters.unfit(setting.nodes, setting.sites))
         bits = parameters.bits
-        if setting.nodes > 1 << bits:
-            raise ScenarioError(
-                f"network.geometry.bits: a ring of 2^{bits} ids is too small for {setting.nodes} brokers (got {bits})"
-            )
         make = even_ids if parameters.ids == "even" else None
         self.ids = make(setting.nodes, bits) if make else hashed_ids(setting.key, setting.nodes, bits)
         self._bits, self._successors = bits, parameters.successors

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from sim import plugins
-from sim.base.errors import ScenarioError
+from sim.base.errors import refuse
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.latency import great_circle_km
 from sim.overlay.prefixes import Prefixes, PrefixTrees
@@ -20,6 +20,10 @@ from sim.overlay.sites import Sites
 
 QUADRANTS = 4
 MOST_LEVELS = 26  # finer than a metre on Earth, and exact in float64
+_NO_PLACES = (
+    'network.geometry: kind "geographic" needs positions of all brokers and topics, which this workload does not have '
+    '(allowed without positions: "chord", "tapestry" and others)'
+)
 
 
 class Geographic(PrefixTrees):
@@ -35,25 +39,31 @@ class Geographic(PrefixTrees):
         representative: Literal["centre", "random", "closest"] = "centre"
         """The broker known in a quadrant: the one nearest to its centre, a random one, or the nearest by round-trip time."""
 
+        def unfit(self, _brokers: int | None, sites: Sites | None) -> str | None:
+            if sites is None:
+                return None
+            if not sites.have_places:
+                return _NO_PLACES
+            levels = _levels_needed(_shares(sites))
+            if levels is None:
+                return _sharing(sites)
+            if self.levels is None or self.levels >= levels:
+                return None
+            return f"network.geometry.levels: with 2^{self.levels} cells a side, brokers share cells (allowed: {levels} or more)"
+
     nodes_are_brokers = True
 
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
         """Raises ScenarioError where brokers or topics have no places, or brokers share a cell."""
+        refuse(parameters.unfit(setting.nodes, setting.sites))
         assert setting.sites is not None
         assert setting.round_trips is not None
         assert setting.topic_places is not None
-        if not setting.sites.have_places or np.isnan(setting.topic_places).any():
-            raise ScenarioError(
-                'network.geometry: kind "geographic" needs positions of all brokers and topics, which this workload does not have '
-                '(allowed without positions: "chord", "tapestry" and others)'
-            )
+        refuse(_NO_PLACES if np.isnan(setting.topic_places).any() else None)
         across = _shares(setting.sites)
-        needed = _levels_needed(across, setting.sites)
+        needed = _levels_needed(across)
+        assert needed is not None
         self.levels = needed if parameters.levels is None else parameters.levels
-        if self.levels < needed:
-            raise ScenarioError(
-                f"network.geometry.levels: with 2^{self.levels} cells a side, brokers share cells (allowed: {needed} or more)"
-            )
         prefixes = Prefixes(_paths(_cells(across, self.levels), self.levels), self.levels, QUADRANTS)
         match parameters.representative:
             case "centre":
@@ -85,16 +95,17 @@ def _cells(across: NDArray[np.float64], levels: int) -> NDArray[np.int64]:
     return np.minimum((across * (1 << levels)).astype(np.int64), (1 << levels) - 1)
 
 
-def _levels_needed(across: NDArray[np.float64], sites: Sites) -> int:
-    """The fewest levels with one broker per cell. Raises ScenarioError where even the most levels do not suffice."""
-    for levels in range(MOST_LEVELS + 1):
-        cells, first = np.unique(_cells(across, levels), axis=0, return_index=True)
-        if len(cells) == len(across):
-            return levels
-    other = int(np.setdiff1d(np.arange(len(across)), first)[0])
-    raise ScenarioError(
-        f"network.geometry: kind \"geographic\" has one broker per cell, but broker '{sites.names[other]}' stands where another does"
-    )
+def _levels_needed(across: NDArray[np.float64]) -> int | None:
+    """The fewest levels with one broker per cell; None where even the most do not suffice."""
+    every = range(MOST_LEVELS + 1)
+    return next((levels for levels in every if len(np.unique(_cells(across, levels), axis=0)) == len(across)), None)
+
+
+def _sharing(sites: Sites) -> str:
+    """The sentence about a broker that stands where another does."""
+    _, first = np.unique(_cells(_shares(sites), MOST_LEVELS), axis=0, return_index=True)
+    other = int(np.setdiff1d(np.arange(len(sites)), first)[0])
+    return f"network.geometry: kind \"geographic\" has one broker per cell, but broker '{sites.names[other]}' stands where another does"
 
 
 def _paths(cells: NDArray[np.int64], levels: int) -> NDArray[np.int64]:

@@ -9,13 +9,16 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
-from sim.base.errors import ScenarioError, unknown_of_many
+from sim.base.errors import refuse, unknown_of_many
 from sim.files.inputs import File, InputFile
 from sim.overlay.edges import Edge, read_edges
 from sim.overlay.floods import FloodParameters
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.path_kernels import fastest_paths
+from sim.overlay.sites import Sites
 from sim.overlay.source_trees import HealingSourceTrees
 
 
@@ -31,15 +34,21 @@ class Graph(HealingSourceTrees):
         """Edge list (CSV with the columns source, target and optionally rtt_ms) or GraphML, by names of brokers. A link's own time
         replaces the latency model's."""
 
+        def unfit(self, _brokers: int | None, sites: Sites | None) -> str | None:
+            if sites is None:
+                return None
+            wrong = _unlinked(self.file.content, sites.names)
+            return None if wrong is None else f"network.geometry.file: {self.file.name}{wrong}"
+
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
         """Raises ScenarioError where the links do not connect all brokers."""
+        refuse(parameters.unfit(setting.nodes, setting.sites))
         super().__init__(setting.nodes, parameters)
         assert setting.sites is not None
         assert setting.round_trips is not None
         times: Any = setting.round_trips
         edges, names = parameters.file.content, setting.sites.names
-        where = f"network.geometry.file: {parameters.file.name}"
-        ends = _resolved(edges, names, where)
+        ends = _resolved(edges, names)
         source, target = np.concatenate([ends, ends[:, ::-1]]).T
         self._links = np.stack([source, target], axis=1)[np.lexsort((target, source))]
         if any(edge.round_trip is not None for edge in edges):
@@ -53,9 +62,6 @@ class Graph(HealingSourceTrees):
         self._times = times[self._links[:, 0], self._neighbours]
         self._barred = np.zeros(len(self._links), np.bool_)
         self._paths: dict[int, NDArray[np.int32]] = {}  # by source
-        apart = np.flatnonzero(self.parents(0, 0)[1:] < 0) + 1
-        if apart.size:
-            raise ScenarioError(f"{where}: no path between brokers '{names[0]}' and '{names[apart[0]]}'")
 
     def parents(self, topic: int, source: int) -> NDArray[np.int32]:
         """The node before each one (nodes) on the fastest path from the source."""
@@ -77,16 +83,25 @@ class Graph(HealingSourceTrees):
         return (failed + back + apart) * int(np.count_nonzero(~self._barred))
 
 
-def _resolved(edges: Sequence[Edge], names: Sequence[str], where: str) -> NDArray[np.int32]:
-    """The numbers of both brokers of each link (m, 2). Raises ScenarioError where a broker is unknown or has no link."""
+def _resolved(edges: Sequence[Edge], names: Sequence[str]) -> NDArray[np.int32]:
+    """The numbers of both brokers of each link (m, 2)."""
     number = {name: broker for broker, name in enumerate(names)}
+    return np.array([(number[edge.source], number[edge.target]) for edge in edges], np.int32).reshape(-1, 2)
+
+
+def _unlinked(edges: Sequence[Edge], names: Sequence[str]) -> str | None:
+    """Which broker is unknown, has no link, or is on no path to the first one."""
+    known = set(names)
     for edge in edges:
         for name in (edge.source, edge.target):
-            if name not in number:
-                raise ScenarioError(f"{where}, {edge.place}: {unknown_of_many('broker', name, names)}")
-    ends = np.array([(number[edge.source], number[edge.target]) for edge in edges], np.int32).reshape(-1, 2)
+            if name not in known:
+                return f", {edge.place}: {unknown_of_many('broker', name, names)}"
+    ends = _resolved(edges, names)
     alone = np.setdiff1d(np.arange(len(names)), ends)
     if alone.size and len(names) > 1:
         others = f" and {alone.size - 1} more" if alone.size > 1 else ""
-        raise ScenarioError(f"{where}: no link to broker '{names[alone[0]]}'{others}")
-    return ends
+        return f": no link to broker '{names[alone[0]]}'{others}"
+    links = coo_array((np.ones(len(ends), np.bool_), ends.T), (len(names), len(names)))
+    part = connected_components(links, directed=False)[1]
+    apart = np.flatnonzero(part != part[0])
+    return f": no path between brokers '{names[0]}' and '{names[apart[0]]}'" if apart.size else None

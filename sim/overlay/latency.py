@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim import plugins
-from sim.base.errors import ScenarioError
+from sim.base.errors import refuse
 from sim.base.units import Duration, Sigma
 from sim.overlay.pair_times import PairTimes
 from sim.overlay.sites import Sites
@@ -85,16 +85,20 @@ class DistanceLatency:
         jitter: Sigma = 0.0
         """σ of a lognormal factor with mean 1 on every hop; messages on one link keep their order."""
 
+        def unfit(self, _brokers: int | None, sites: Sites | None) -> str | None:
+            if sites is None or sites.have_places:
+                return None
+            return (
+                'network.latency: kind "distance" needs the brokers\' positions, which neither the workload nor a file gives '
+                '(allowed without positions: kind = "unit")'
+            )
+
     notes = ()
 
     def __init__(self, parameters: Parameters, setting: LatencySetting) -> None:
         """Raises ScenarioError where a broker has no position."""
         sites = setting.sites
-        if not sites.have_places:
-            raise ScenarioError(
-                'network.latency: kind "distance" needs the brokers\' positions, which neither the workload nor a file gives '
-                '(allowed without positions: kind = "unit")'
-            )
+        refuse(parameters.unfit(len(sites), sites))
         self.jitter = parameters.jitter
         if len(sites) > TABULATED:
             per_radian = parameters.per_km * EARTH_RADIUS_KM

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim import plugins
-from sim.base.errors import ScenarioError, cut
+from sim.base.errors import ScenarioError, cut, refuse
 from sim.base.naming import name_key
 from sim.base.randomness_kernels import keyed_uniform
 from sim.base.units import Duration, Sigma, format_duration
@@ -120,12 +120,25 @@ class MatrixLatency:
         jitter: Sigma = 0.0
         """σ of a lognormal factor with mean 1 on every hop; messages on one link keep their order."""
 
+        def unfit(self, brokers: int | None, sites: Sites | None) -> str | None:
+            hosts = len(self.file.content)
+            if self.hosts_file is None and brokers is not None and brokers > hosts:
+                most = f"{self.file.name} has only {hosts} hosts (allowed: 1 to {hosts})"
+                return f"network.latency.file: {brokers} brokers, but {most}"
+            if self.hosts_file is not None and sites is not None:
+                try:
+                    _nearest_hosts(self, self.hosts_file, sites)
+                except ScenarioError as error:
+                    return str(error)
+            return None
+
     notes: tuple[str, ...] = ()
 
     def __init__(self, parameters: Parameters, setting: LatencySetting) -> None:
         """Raises ScenarioError where hosts are too few, or positions or the times of a pair of brokers are missing."""
         self.jitter = parameters.jitter
         if parameters.hosts_file is None:
+            refuse(parameters.unfit(len(setting.sites), setting.sites))
             host, times = _own_hosts(parameters, setting)
         else:
             host, times, self.notes = _nearest_hosts(parameters, parameters.hosts_file, setting.sites)
@@ -143,10 +156,6 @@ def _own_hosts(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """A host for each broker, no two the same, and the times (s) between all hosts."""
     measured, name, brokers = parameters.file.content, parameters.file.name, len(setting.sites)
-    if brokers > len(measured):
-        raise ScenarioError(
-            f"network.latency.file: {brokers} brokers, but {name} has only {len(measured)} hosts (allowed: 1 to {len(measured)})"
-        )
     host = np.arange(len(measured))
     if parameters.assign == "drawn":
         host = np.argsort([keyed_uniform(setting.key, number, 0) for number in host.tolist()], kind="stable")

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from pydantic import field_validator
 
 from sim import plugins
-from sim.base.errors import ScenarioError, nearest
+from sim.base.errors import nearest, refuse
 from sim.base.units import Duration, Sigma, format_duration
 from sim.base.validation import nested
 from sim.overlay.latency import LatencySetting
 from sim.overlay.pair_times import PairTimes
+from sim.overlay.sites import Sites
 
 
 class RegionLatency:
@@ -41,35 +42,46 @@ class RegionLatency:
                 raise nested(wrong)
             return table
 
+        def unfit(self, _brokers: int | None, sites: Sites | None) -> str | None:
+            if sites is None or sites.regions is None:
+                return (
+                    'network.latency: kind "regions" needs the regions of brokers, which these do not have '
+                    "(allowed: network.brokers = a CSV file with the columns broker and region)"
+                )
+            brokers, table = Counter(sites.regions), self.round_trips
+            missing = [
+                f"'{other}' and '{one}'" if other != one else f"brokers of '{one}'"
+                for one, other in _pairs(sorted(brokers))
+                if _time(table, one, other) is None and (other != one or brokers[one] > 1)
+            ]
+            if not missing:
+                return None
+            return f"network.latency.round_trips: no time between {', '.join(missing)}{_hint(sorted(brokers), table)}"
+
     notes = ()
 
     def __init__(self, parameters: Parameters, setting: LatencySetting) -> None:
         """Raises ScenarioError where brokers have no regions, or a pair of regions has no time."""
+        refuse(parameters.unfit(len(setting.sites), setting.sites))
         regions = setting.sites.regions
-        if regions is None:
-            raise ScenarioError(
-                'network.latency: kind "regions" needs the regions of brokers, which these do not have '
-                "(allowed: network.brokers = a CSV file with the columns broker and region)"
-            )
-        table = parameters.round_trips
-        brokers = Counter(regions)
-        names = sorted(brokers)
+        assert regions is not None
+        names = sorted(set(regions))
         times = np.zeros((len(names), len(names)))
-        missing = []
-        for i, one in enumerate(names):
-            for j, other in enumerate(names[: i + 1]):
-                time = table.get(one, {}).get(other, table.get(other, {}).get(one))
-                if time is not None:
-                    times[i, j] = times[j, i] = time
-                elif i != j or brokers[one] > 1:
-                    missing.append(f"'{other}' and '{one}'" if i != j else f"brokers of '{one}'")
-        if missing:
-            raise ScenarioError(
-                f"network.latency.round_trips: no time between {', '.join(missing)}{_hint(names, table)}"
-            )
+        for one, other in _pairs(names):
+            i, j = names.index(one), names.index(other)
+            times[i, j] = times[j, i] = _time(parameters.round_trips, one, other) or 0.0
         at = [names.index(region) for region in regions]
         self.round_trips = PairTimes.of_groups(np.array(at), times)
         self.jitter = parameters.jitter
+
+
+def _pairs(names: list[str]) -> Iterator[tuple[str, str]]:
+    """Each name with itself and all before it."""
+    return ((one, other) for i, one in enumerate(names) for other in names[: i + 1])
+
+
+def _time(table: Mapping[str, Mapping[str, float]], one: str, other: str) -> float | None:
+    return table.get(one, {}).get(other, table.get(other, {}).get(one))
 
 
 def _hint(regions: list[str], table: Mapping[str, Mapping[str, float]]) -> str:

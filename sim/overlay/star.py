@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim import plugins
-from sim.base.errors import ScenarioError, unknown_of_many
+from sim.base.errors import refuse, unknown_of_many
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.healing import HealingTrees
 from sim.overlay.pair_times import PairTimes
+from sim.overlay.sites import Sites
 from sim.overlay.trees import ascending_links
 
 CENTRAL = "central"
@@ -27,10 +28,17 @@ class Star(HealingTrees):
         hub: str = CENTRAL
         """A broker's name, or "central": the broker with the smallest sum of round-trip times to the others."""
 
+        def unfit(self, _brokers: int | None, sites: Sites | None) -> str | None:
+            if sites is None or self.hub in (CENTRAL, *sites.names):
+                return None
+            wrong = unknown_of_many("broker", self.hub, sites.names)
+            return f"network.geometry.hub: {wrong} (allowed: a broker's name, '{CENTRAL}')"
+
     nodes_are_brokers = True
 
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
         """Raises ScenarioError where no broker has the hub's name."""
+        refuse(parameters.unfit(setting.nodes, setting.sites))
         self.hub = self._first = _hub(parameters.hub, setting)
         assert setting.round_trips is not None
         self._times = setting.round_trips
@@ -83,8 +91,4 @@ def _hub(wanted: str, setting: GeometrySetting) -> int:
     names = setting.sites.names
     if wanted in names:
         return names.index(wanted)
-    if wanted != CENTRAL:
-        raise ScenarioError(
-            f"network.geometry.hub: {unknown_of_many('broker', wanted, names)} (allowed: a broker's name, '{CENTRAL}')"
-        )
     return _most_central(setting.round_trips, np.arange(len(names)))

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from sim import plugins
-from sim.base.errors import ScenarioError
+from sim.base.errors import refuse
 from sim.overlay.chord import hashed_ids, hashed_topics
 from sim.overlay.geometry import GeometrySetting
 from sim.overlay.prefix_kernels import surrogate_roots
 from sim.overlay.prefixes import Prefixes, PrefixTrees, digits_of
+from sim.overlay.sites import Sites
 from sim.overlay.trees import TreeState
 
 _MOST_BITS = 62
@@ -36,15 +37,24 @@ class Tapestry(PrefixTrees):
         state: TreeState = "members"
         """State that brokers keep for a topic's tree: all members below them, as in Bayeux, or their children on it."""
 
-    def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
-        """Raises ScenarioError where ids are too long, or too few for all brokers."""
-        levels, base, nodes = parameters.digits, parameters.base, setting.nodes
-        bits = levels * (base.bit_length() - 1)
-        if not nodes <= 1 << bits <= 1 << _MOST_BITS:
-            raise ScenarioError(
-                f"network.geometry.digits: {base}^{levels} ids for {nodes} brokers "
+        @property
+        def bits(self) -> int:
+            """Number of bits of an id."""
+            return self.digits * (self.base.bit_length() - 1)
+
+        def unfit(self, brokers: int | None, _sites: Sites | None) -> str | None:
+            if (brokers or 1) <= 1 << self.bits <= 1 << _MOST_BITS:
+                return None
+            count = "" if brokers is None else f" for {brokers} brokers"
+            return (
+                f"network.geometry.digits: {self.base}^{self.digits} ids{count} "
                 f"(allowed: at least as many ids as brokers, and at most 2^{_MOST_BITS})"
             )
+
+    def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
+        """Raises ScenarioError where ids are too long, or too few for all brokers."""
+        refuse(parameters.unfit(setting.nodes, setting.sites))
+        levels, base, nodes, bits = parameters.digits, parameters.base, setting.nodes, parameters.bits
         generator = np.random.default_rng(setting.key)
         ids = generator.permutation(hashed_ids(setting.key, nodes, bits))  # neighbouring brokers share no prefix
         prefixes = Prefixes(ids, levels, base)

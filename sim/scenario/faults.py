@@ -11,6 +11,7 @@ from sim.overlay.sites import Sites
 from sim.scenario.kinds import Table
 from sim.workloads.faults.fault import Fault, FaultSetting
 from sim.workloads.faults.lifetimes import LifetimeFaults
+from sim.workloads.faults.members import JoinFaults, LeaveFaults
 from sim.workloads.faults.outages import ManagerFaults
 from sim.workloads.faults.schedule import impossible
 from sim.workloads.faults.timed import BeginningParameters
@@ -47,6 +48,11 @@ def strike_brokers(tables: Sequence[Table]) -> bool:
     """Whether anything but the manager is to fail; third-party kinds are not asked."""
     kinds = [table.parameters for table in tables if plugins.are_ours(type(table.parameters))]
     return not all(isinstance(parameters, ManagerFaults.Parameters) for parameters in kinds)
+
+
+def plans_members(tables: Sequence[Table]) -> bool:
+    """Whether brokers are to leave or join; third-party kinds are not asked."""
+    return any(isinstance(table.parameters, LeaveFaults.Parameters | JoinFaults.Parameters) for table in tables)
 
 
 def _named(table: Table) -> Iterator[int | str]:

@@ -130,6 +130,10 @@ DEFAULTS: Raw = {
 """The default kinds, so that every table has one when it is overridden."""
 
 
+def _too_long(warm_up: float, horizon: float) -> str:
+    return f"expected less than the horizon ({horizon:g} s), found {warm_up:g} s"
+
+
 def _listed(tables: object) -> object:
     if not isinstance(tables, list | tuple):
         raise ValueError(f"expected tables [[faults]], found {show(tables)}")
@@ -240,7 +244,7 @@ class Scenario(FixedTable):
     def _ends_before_the_horizon(cls, warm_up: float, info: ValidationInfo) -> float:
         horizon = info.data.get("horizon")
         if horizon is not None and warm_up >= horizon:
-            raise ValueError(f"expected less than the horizon ({horizon:g} s), found {warm_up:g} s")
+            raise ValueError(_too_long(warm_up, horizon))
         return warm_up
 
     @model_validator(mode="after")
@@ -268,7 +272,9 @@ class Scenario(FixedTable):
         return self
 
     def steps_wrong(self, horizon: float) -> list[Mistake]:
-        """What does not fit a horizon (s): values that are `Repeats` of something too often, and faults."""
+        """What does not fit a horizon (s): the warm-up, values that are `Repeats` of something too often, and faults."""
+        if self.warm_up >= horizon:
+            return [(("warm_up",), _too_long(self.warm_up, horizon))]
         workload = self.workload.parameters
         if isinstance(workload, Generated) and (unused := workload.wrong(horizon)):
             return [(("horizon",), unused)]

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from sim.base.errors import ScenarioError
 from sim.base.randomness import Streams
 from sim.base.units import Duration, PositiveDuration
 from sim.base.validation import show
@@ -74,8 +73,7 @@ def with_qos(
 ) -> tuple[Workload, PublishingCounts | None]:
     """The workload up to a horizon (s) in which every publication has a quality of service, drawn where it is not known.
 
-    They get to brokers on their publishers' way, if that takes time; with what it takes. Without a table, it is the same. Raises
-    ScenarioError where publishers of content have such a way.
+    They get to brokers on their publishers' way, if that takes time; with what it takes. Without a table, it is the same.
     """
     if table is None:
         return workload, None
@@ -86,10 +84,6 @@ def with_qos(
     workload = replace(workload, publications=replace(published, qos=qos))
     if not table.publishers.latency:
         return workload, None
-    if workload.content is not None:
-        raise ScenarioError(
-            f"network.qos.publishers: applies to topics, but a {workload.kind} workload has content (allowed: no latency)"
-        )
     timeout = math.inf if table.timeout is None else table.timeout
     path = Path(table.publishers.latency, 0.0, 0, table.loss, streams.key("publisher loss"), timeout)
     return through_publishers(workload, path, table.publishers.window, horizon)

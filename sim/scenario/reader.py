@@ -23,10 +23,11 @@ from sim.metrics import OURS
 from sim.scenario.delivery import WITHOUT_GUARANTEE, without_guarantee
 from sim.scenario.experiment import Experiment, Point
 from sim.scenario.expressions import Expression, Value
+from sim.scenario.fitting import read_scenario
 from sim.scenario.keys import is_integer, is_name, is_path
 from sim.scenario.kinds import Table
 from sim.scenario.mistakes import Mistakes
-from sim.scenario.model import DEFAULTS, DETECT, MORE_SHARED, MOST_RUNS, SHARED, Precision, Report, Scenario
+from sim.scenario.model import DEFAULTS, DETECT, MOST_RUNS, SHARED, Precision, Report, Scenario
 from sim.scenario.reading import Reading
 from sim.scenario.sweep import GRID, Override, ParsedSweep
 from sim.scenario.sweep_reader import leaves, place_of, read_sweep, without
@@ -75,9 +76,8 @@ class _Reader:
 
     def __init__(self, source: str | Path | Raw) -> None:
         self.path = None if isinstance(source, Mapping) else Path(source)
-        lines: dict[Keys, int] = {}
         if isinstance(source, Mapping):
-            self.raw = toml.checked(source, "scenario")
+            self.raw, lines = toml.checked(source, "scenario"), dict[Keys, int]()
         else:
             self.raw, lines = toml.read(Path(source))
             if not self.raw:
@@ -245,7 +245,7 @@ class _Reader:
     def _wrong_there(self, raw: Raw, key: str, values: Sequence[RawValue]) -> str | None:
         """The mistakes if a key of a scenario is set to some value."""
         for value in values:
-            _, wrong = self.reading.read(Scenario, merge(raw, _nested(toml.split(key), value)), MORE_SHARED)
+            _, wrong = read_scenario(self.reading, merge(raw, _nested(toml.split(key), value)))
             if wrong:
                 return f"{dotted(wrong[0][0])}: {wrong[0][1]}" if dotted(wrong[0][0]) != key else wrong[0][1]
         return None
@@ -265,9 +265,9 @@ class _Reader:
         if base and where and not self._holds(where, base):
             return None
         variants = {
-            name: self._scenario(merge(raw, merge(own, above.get(name, {}))), number)
+            name: self._scenario(merge(raw, merge(own, above.get(name, {}))), number, runs=base is not None)
             for number, (name, own) in enumerate(zip(self.names, self.variants, strict=True))
-        } or {"base": base}
+        } or {"base": base and self._scenario(raw, runs=True)}
         read = {name: scenario for name, scenario in variants.items() if scenario}
         if base is None or len(read) < len(variants):
             return None
@@ -280,9 +280,9 @@ class _Reader:
             self.mistakes.add(("sweep", "where"), str(error))
             return False
 
-    def _scenario(self, raw: Raw, variant: int | None = None) -> Scenario | None:
-        own = {key: value for key, value in raw.items() if key != "name"} if variant is not None else raw
-        scenario, wrong = self.reading.read(Scenario, own, MORE_SHARED)
+    def _scenario(self, raw: Raw, variant: int | None = None, *, runs: bool = False) -> Scenario | None:
+        own = raw if variant is None else {key: value for key, value in raw.items() if key != "name"}
+        scenario, wrong = read_scenario(self.reading, own, runs)
         for keys, text in wrong:
             self.mistakes.add(keys, text, variant)
         if scenario and (folder := scenario.workload.path) and not self._is_folder(folder):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 # Any: tables are read by models that the group decides.
@@ -20,6 +21,7 @@ class Reading:
 
     def __init__(self) -> None:
         self._read: dict[Any, tuple[Any, list[Mistake]]] = {}
+        self._called: dict[Any, tuple[Any, Any]] = {}
 
     def read(self, model: type[Model], table: Raw, more: tuple[str, ...] = ()) -> tuple[Model | None, list[Mistake]]:
         """The model of a table, or None and its mistakes; strict like `sim.base.validation.validate`.
@@ -48,6 +50,13 @@ class Reading:
         if place not in self._read:
             self._read[place] = self._checked(model, values, more)
         return self._read[place]
+
+    def once(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What a function returns, called only once for the same objects, which the tables share."""
+        known = function, *map(id, arguments)
+        if known not in self._called:
+            self._called[known] = function(*arguments), arguments
+        return self._called[known][0]
 
     def _table(self, kind: type[BaseModel] | Kinds, table: Raw) -> tuple[Any, list[Mistake]]:
         if not isinstance(kind, Kinds):

@@ -114,13 +114,8 @@ def with_sessions(table: SessionsTable, workload: Workload, streams: Streams, ho
     """
     if not table.offline and table.retained == "as-published":
         return workload
-    key = "network.sessions.offline" if table.offline else "network.sessions.retained"
-    if workload.content is not None:
-        raise ScenarioError(f"{key}: applies to topics, but a {workload.kind} workload has content")
     will = None if table.will is None else Will(_number("will.topic", table.will.topic, workload), *_will(table.will))
     if table.offline:
-        if len(workload.absences):
-            raise ScenarioError(f"{key}: the workload says itself when users are away (allowed: no offline)")
         spans, users = list[OfflineSpan](), np.arange(len(workload.users))
         for place, row in enumerate(table.offline):
             draws = streams.generator(f"offline/{place}").random((2, len(users)))

@@ -20,7 +20,7 @@ from sim.experiments.options import DEFAULT_OPTIONS, RunOptions
 from sim.experiments.plan import RunSpec, plan
 from sim.experiments.question import Question, default_folder
 from sim.experiments.results import Results
-from sim.experiments.run import Work, prepared_folders
+from sim.experiments.run import Work, check_all, prepared_folders
 from sim.experiments.statistics import Interval, mean_interval
 from sim.experiments.store import Store
 from sim.files import toml
@@ -31,7 +31,8 @@ from sim.scenario.model import SHARED, Scenario
 from sim.scenario.reader import load_scenario
 from sim.workloads.format.folder import load_workload
 from sim.workloads.format.manifest import read_manifest
-from sim.workloads.format.mapped import write_mapped
+from sim.workloads.format.mapped import open_mapped, write_mapped
+from sim.workloads.format.workload import Workload
 
 FEW = 3
 """The fewest replications before a decision: two hardly determine the standard deviation."""
@@ -91,7 +92,8 @@ class Bench:
         first = next(iter(self.experiment.variants))
         self.variant = variant if variant is not None else first
         self._refuse()
-        self._hashes: dict[Path, str] = {}  # hashes of the prepared workloads in the store
+        self._bases: dict[Path, Workload] = {}  # the prepared workloads in the store
+        self._hashes: dict[Path, str] = {}
         self._metrics: dict[str, Mapping[str, float | int | None]] = {}  # hashes of finished runs
         asked = replace(
             self.experiment, points=[replace(self.experiment.points[0], variants={self.variant: self.subject})]
@@ -193,10 +195,11 @@ class Bench:
         """The runs of points; their prepared workloads are written to the store."""
         experiment = self._at(points, replications)
         for folder in prepared_folders(experiment):
-            if folder not in self._hashes:
+            if folder not in self._bases:
                 workload = load_workload(folder)
-                write_mapped(workload, self.store.shared(workload.hash))
-                self._hashes[folder] = workload.hash
+                write_mapped(workload, shared := self.store.shared(workload.hash))
+                self._hashes[folder], self._bases[folder] = workload.hash, open_mapped(shared)
+        check_all(experiment, self._bases)
         return plan(experiment, self._hashes)
 
     def _at(self, points: Sequence[Point], replications: int) -> Experiment:

@@ -44,7 +44,7 @@ from sim.overlay.geometry import GeometrySetting
 from sim.policies.reconfiguration.problem import Reconfiguration, ReconfigurationProblem
 from sim.policies.reconfiguration.process import ProcessParameters
 from sim.scenario.reader import load_scenario
-from sim.simulation import build, prepare_workload, simulate
+from sim.simulation import prepare_workload, simulate
 from sim.workloads.faults.fault import BrokenLink, Fault, Outage
 from sim.workloads.faults.schedule import resolve_faults
 
@@ -471,16 +471,14 @@ def test_a_policy_that_puts_two_brokers_on_a_node_is_told_so() -> None:
     ids=lambda geometry: geometry["kind"],
 )
 def test_where_nodes_are_brokers_for_good_none_is_moved(geometry: dict[str, Any]) -> None:
-    scenario = load_scenario(
-        {
-            "workload": {"kind": "poisson", "users": 10, "topics": 10, "horizon": "1h"},
-            "network": {"brokers": 4, "geometry": geometry},
-            "reconfiguration": {"kind": "lsap"},
-        }
-    ).variants["base"]
+    raw = {
+        "workload": {"kind": "poisson", "users": 10, "topics": 10, "horizon": "1h"},
+        "network": {"brokers": 4, "geometry": geometry},
+        "reconfiguration": {"kind": "lsap"},
+    }
     complaint = rf'reconfiguration\.kind: "lsap" moves brokers .* geometry "{geometry["kind"]}" .* \(allowed: "none"\)'
     with pytest.raises(ScenarioError, match=complaint):
-        build(scenario, prepare_workload(scenario, 0, None), 0)
+        load_scenario(raw)
 
 
 @pytest.mark.parametrize("geometry", ["chord", "tapestry"])

@@ -16,15 +16,13 @@ from oracles.sharing import Outcome, Shared
 from scipy.stats import chisquare
 from sharing_cases import STRATEGIES, shared_network, sharing
 from test_against_oracle import Case, expected_clients, random_clients
-from test_offloading import Drawn
 
 from sim.base.errors import ScenarioError
-from sim.brokers.control.offloading import OffloadingSetting
 from sim.brokers.network import Network
 from sim.brokers.statistics.ledger import DELIVERED, DUE, IN_FLIGHT, LOST
 from sim.brokers.users.legs import ClientSetting, Speed
-from sim.policies.offloading.process import OffloadingParameters
 from sim.policies.sharing.view import SharingSetting
+from sim.scenario.reader import load_scenario
 from sim.workloads.format.workload import Absences, Shares
 
 KEY = 5
@@ -303,6 +301,6 @@ def test_messages_go_only_towards_the_chosen_one() -> None:
 
 
 def test_what_is_shared_cannot_be_offloaded() -> None:
-    made = OffloadingSetting(Drawn(), OffloadingParameters(capacity="50%", tau=1), KEY)
+    workload = {"kind": "poisson", "group_size": 2}
     with pytest.raises(ScenarioError, match="topics with shared subscriptions cannot be offloaded"):
-        three([], offloading=made)
+        load_scenario({"workload": workload, "network": {"brokers": 3}, "offloading": {"kind": "b3m"}})

@@ -130,10 +130,11 @@ def test_tune_says_that_limits_are_not_kept(brokersim: Command) -> None:
 
 
 def test_failing_trials_are_told_and_others_go_on(brokersim: Command) -> None:
-    status, out, _ = brokersim(*TUNE, "--vary", "network.brokers=6,cells", "--trials", "4", "-q")
+    moving = "--set", 'workload={ kind = "mobility", users = 12 }'  # whose cells are drawn
+    status, out, _ = brokersim(*TUNE, *moving, "--vary", "network.brokers=6,999", "--trials", "4", "-q")
     assert status == 0
     assert re.search(r"[1-4] failed\.", out)
-    assert 'Failed: network.brokers: "cells" needs topics with places' in out
+    assert "Failed: network.brokers: 999 brokers, but the workload has only" in out
 
 
 @pytest.mark.parametrize(
@@ -146,6 +147,10 @@ def test_failing_trials_are_told_and_others_go_on(brokersim: Command) -> None:
         (
             ["--vary", "selection.cluster_size=0..3"],
             "selection.cluster_size: expected a value greater than or equal to 1",
+        ),
+        (
+            ["--vary", "network.brokers=6,cells"],
+            'network.brokers cannot be cells: variant.by likeness.network.brokers: "cells" needs topics with places',
         ),
         (["--vary", "seed=1..3"], "seed: cannot vary"),
         (["--variant", "likeness"], "--variant: unknown variant 'likeness', did you mean 'by likeness'?"),

@@ -210,10 +210,16 @@ def test_one_failure_stops_no_other_run(tiny: Path, tmp_path: Path, monkeypatch:
     assert sim.run(tiny, tmp_path / "r").failed == []
 
 
+MOVING = 'workload={ kind = "mobility", users = 12 }'
+"""A workload whose cells are drawn."""
+
+
 def test_what_a_person_got_wrong_is_no_failed_run(tiny: Path, tmp_path: Path) -> None:
     for jobs in (1, 2):
-        with pytest.raises(ScenarioError, match=r"tiny\.toml: variant similarity: .*needs topics with places"):
-            sim.run(tiny, tmp_path / "r", overrides=["variant.similarity.network.brokers=cells"], jobs=jobs)
+        with pytest.raises(
+            ScenarioError, match=r"tiny\.toml: variant similarity: .* 999 brokers, but the workload has only"
+        ):
+            sim.run(tiny, tmp_path / "r", overrides=[MOVING, "variant.similarity.network.brokers=999"], jobs=jobs)
         with pytest.raises(ResultsError, match="were not finished"):
             load_results(tmp_path / "r")
     with pytest.raises(InputError, match=r"jobs: expected 1 or more \(got 0\)"):

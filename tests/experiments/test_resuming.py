@@ -124,11 +124,12 @@ def test_a_failure_stops_the_others_when_asked_for(sweep: Path, tmp_path: Path, 
 
 
 def test_in_a_sweep_what_does_not_fit_at_a_point_fails_there(sweep: Path, tmp_path: Path) -> None:
-    fits = sim.run(sweep, tmp_path / "r", overrides=['sweep."network.brokers"=[2,"cells"]'])
+    moving = 'workload={ kind = "mobility", users = 12 }'  # whose cells are drawn
+    fits = sim.run(sweep, tmp_path / "r", overrides=['sweep."network.brokers"=[2,999]', moving])
     assert [(failure["point"], failure["replication"], failure["traceback"]) for failure in fits.failed] == [
         (1, 0, ""), (1, 1, ""),
     ]  # fmt: skip
-    assert "needs topics with places" in fits.failed[0]["reason"]
+    assert "network.brokers: 999 brokers, but the workload has only" in fits.failed[0]["reason"]
     assert len(fits.runs) == 6
 
 

@@ -309,9 +309,8 @@ def test_bad_faults_are_refused_when_the_scenario_is_read(more: dict[str, Any], 
 )
 def test_faults_of_what_the_network_does_not_have_are_refused_before_it_runs(more: dict[str, Any], wrong: str) -> None:
     base = {"workload": {"kind": "poisson", "users": 10, "horizon": "1h"}, "network": {"brokers": 4}}
-    scenario = load_scenario({**base, **more}).base
     with pytest.raises(ScenarioError, match=wrong) as error:
-        build(scenario, prepare_workload(scenario, 0, None), 0)
+        load_scenario({**base, **more})
     assert "\n" not in str(error.value)
 
 
@@ -355,7 +354,7 @@ def test_healing_that_cannot_be_is_refused_in_a_sentence(network: Any, more: Any
 
 
 def test_a_geometry_that_cannot_heal_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sim.simulation.Healing", Manager)  # whose methods no geometry has
+    monkeypatch.setattr("sim.scenario.fitting.Healing", Manager)  # whose methods no geometry has
     with pytest.raises(ScenarioError, match=r'network\.healing: geometry "chord" cannot heal'):
         healing({"healing": {"period": "30s"}})
 

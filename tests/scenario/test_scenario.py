@@ -293,12 +293,12 @@ def test_a_warm_up_as_long_as_the_run_leaves_nothing_to_measure(tmp_path: Path) 
 
 def test_a_run_does_not_draw_a_workload_that_it_hardly_uses(tmp_path: Path) -> None:
     """A gigabyte of events for two seconds was drawn before; a short run of a small workload remains possible."""
-    busy = 'workload = { kind = "poisson", topics = 50, publication_rate = 36_000 }\n'
+    busy = 'network.brokers = 4\nworkload = { kind = "poisson", topics = 50, publication_rate = 36_000 }\n'
     assert mistakes(path := written(tmp_path, f'horizon = "2s"\n{busy}')) == [
         f"{path}:1: horizon: a run ends after 2 s, but all 1.8e+08 events of the workload's 4.17 d are drawn first: "
         "set workload.horizon to the same"
     ]
-    for text in (busy, f'horizon = "90h"\n{busy}', 'horizon = "2s"\nworkload = { kind = "poisson", topics = 50 }\n'):
+    for text in (busy, f'horizon = "90h"\n{busy}', 'horizon = "2s"\n' + busy.replace("36_000", "1")):
         assert load_scenario(written(tmp_path, text)).base.workload.kind == "poisson"
 
 
@@ -711,10 +711,11 @@ OFTEN = [
 @pytest.mark.parametrize("end", ['horizon = "1h"', 'workload = { kind = "poisson", horizon = "1h" }'])
 def test_what_is_done_too_often_up_to_the_horizon_is_refused(tmp_path: Path, end: str, text: str, steps: str) -> None:
     key = text.rpartition("\n")[2]
+    end += "\nnetwork.brokers = 4"
     assert load_scenario(written(tmp_path, f'{end}\n{text} = "3600us"'))
     path = written(tmp_path, f'{end}\n{text} = "1us"')
     assert mistakes(path) == [
-        f"{path}:{2 + text.count(chr(10))}: {key}: 1,000,000 {steps} at most, so 0.0036 s or more up to 3600 s, found 1e-06 s"
+        f"{path}:{3 + text.count(chr(10))}: {key}: 1,000,000 {steps} at most, so 0.0036 s or more up to 3600 s, found 1e-06 s"
     ]
 
 

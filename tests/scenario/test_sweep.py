@@ -174,6 +174,7 @@ def test_samples_of_a_range_of_integers_have_fractions_where_the_key_takes_them(
 def test_a_key_has_the_type_that_it_has_with_the_kinds_that_are_swept(tmp_path: Path) -> None:
     text = """
         workload.kind = "poisson"
+        network.brokers = 4
         [selection]
         kind = "static"
         [sweep]
@@ -268,7 +269,7 @@ def test_values_are_what_they_resolve_to(tmp_path: Path) -> None:
         tmp_path,
         """
         selection = [{ kind = "static" }, { kind = "similarity", cluster_size = 3 }, { kind = "similarity" }]
-        "network.brokers" = ["few.csv", "more.csv", 3, "cells"]
+        "network.brokers" = ["few.csv", "more.csv", 3, 4]
         "brokers.queue" = [1, "unbounded"]
         horizon = ["1h", 7200]
         """,
@@ -276,12 +277,12 @@ def test_values_are_what_they_resolve_to(tmp_path: Path) -> None:
     found = {key: list(dict.fromkeys(p.values[key] for p in experiment.points)) for key in experiment.parameters}
     assert found == {
         "selection": ["static", '{ kind = "similarity", cluster_size = 3 }', '{ kind = "similarity" }'],
-        "network.brokers": ["few.csv", "more.csv", 3, "cells"],
+        "network.brokers": ["few.csv", "more.csv", 3, 4],
         "brokers.queue": [1, "unbounded"],
         "horizon": [3600.0, 7200.0],
     }
     assert experiment.points[0].base.network.brokers.content.names == ("a", "b")  # type: ignore[union-attr]
-    assert json.loads(json.dumps(experiment.sweep))["network.brokers"] == ["few.csv", "more.csv", 3, "cells"]
+    assert json.loads(json.dumps(experiment.sweep))["network.brokers"] == ["few.csv", "more.csv", 3, 4]
 
 
 def test_points_that_are_the_same_are_one(tmp_path: Path) -> None:
@@ -295,7 +296,7 @@ def test_where_leaves_points_out(tmp_path: Path) -> None:
     assert values(swept(tmp_path, text)) == [(10, 1), (20, 1), (20, 2)]
     assert values(swept(tmp_path, text, "sweep.where=network.brokers == 3")) == [(10, 3), (20, 3)]
     kinds = "where = \"network.geometry == 'chord' and horizon == '2h' and selection.kind != 'static'\""
-    assert values(unvaried(tmp_path, f'selection.kind = ["static", "location"]\n{kinds}')) == [("location",)]
+    assert values(unvaried(tmp_path, f'selection.kind = ["static", "similarity"]\n{kinds}')) == [("similarity",)]
 
 
 def test_the_command_line_sweeps_by_the_same_paths(tmp_path: Path) -> None:

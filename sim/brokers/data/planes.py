@@ -26,9 +26,10 @@ from sim.brokers.data.rules import FloodRule, TopicRule
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.transmission import UNLIMITED
 from sim.brokers.statistics.recorder import Recorder
-from sim.brokers.users.subscriptions import SplitSubscriptions, Subscriptions
+from sim.brokers.users.subscriptions import Subscriptions
 from sim.overlay.folding import cannot_fold, hindrances
 from sim.overlay.healing import Healing
+from sim.workloads.faults.schedule import faults_with_content
 from sim.workloads.format.workload import Workload
 
 Plane = Literal["auto", "events", "compiled", "folded"]
@@ -44,11 +45,6 @@ def engine_of(
 ) -> Engine:
     """The engine of a data plane; `host()` is the live broker of each user. Raises ScenarioError where there is none."""
     guarantees = fabric.delivery.guarantees
-    if subscriptions.shared is not None and isinstance(subscriptions, SplitSubscriptions):
-        raise ScenarioError(
-            "offloading.kind: topics with shared subscriptions cannot be offloaded, and this workload has shares "
-            '(allowed: "none")'
-        )
     plane = _plane(asked, fabric, recorder, workload.content is not None, subscriptions.shared is not None)
     carried = fabric, recorder, subscriptions, workload.publications
     if workload.content is None:
@@ -63,12 +59,8 @@ def engine_of(
         elif guarantees:
             carrier = ReroutingCarrier if isinstance(fabric.overlay, Healing) else GuaranteedCarrier
         return EventEngine(fabric, recorder, carrier(fabric, recorder, by_topic))
-    if fabric.overlay.floods:
-        raise ScenarioError('network.geometry: dissemination "flood" does not carry content (allowed: "tree")')
     if fabric.outages is not None:
-        raise ScenarioError(
-            f"faults: a {workload.kind} workload has content, for which faults are not supported yet (allowed: topics)"
-        )
+        raise ScenarioError(faults_with_content(workload.kind))
     content, loads = ContentSubscriptions(workload.content), fabric.service.setting.matching > 0
     rule = ContentRule(*carried, content, host, loads)
     if plane == "compiled":

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim import plugins
-from sim.base.errors import ScenarioError
+from sim.base.errors import refuse
 from sim.base.randomness_kernels import keyed_uniform
+from sim.overlay.sites import Sites
 from sim.policies.selection.kernels import drawn_brokers
 from sim.policies.selection.places import PlaceIndex
 from sim.policies.views import Exchange, Selection, SelectionSetting, SelectionView, SelectionViews
@@ -43,6 +44,12 @@ class StaticSelection:
         return np.where(views.current >= 0, views.current, first)
 
 
+_NO_PLACES = (
+    'selection.kind: "location" needs brokers with positions, which this workload does not have '
+    '(allowed without positions: "static", "similarity")'
+)
+
+
 class LocationSelection:
     """Each broker serves the users of its region, who are handed over when they leave it (DYNATOPS IV-B, "location-based selection").
 
@@ -50,17 +57,15 @@ class LocationSelection:
     """
 
     class Parameters(plugins.Parameters):
-        pass
+        def unfit(self, _brokers: int | None, sites: Sites | None) -> str | None:
+            return None if sites is None or sites.have_places else _NO_PLACES
 
     reacts_to: frozenset[str] = frozenset({"movement"})
     exchange: Exchange | None = None
 
     def __init__(self, parameters: Parameters, setting: SelectionSetting) -> None:
-        if not setting.has_places:
-            raise ScenarioError(
-                'selection.kind: "location" needs brokers with positions, which this workload does not have '
-                '(allowed without positions: "static", "similarity")'
-            )
+        """Raises ScenarioError where brokers have no positions."""
+        refuse(None if setting.has_places else _NO_PLACES)
         self._places = PlaceIndex(setting)
         self._brokers, self._key = setting.brokers, setting.key
 

@@ -23,6 +23,7 @@ from sim.workloads.content.diversity import subset_size
 from sim.workloads.content.json_lines import PUBLICATIONS_FILE, SUBSCRIPTIONS, publication_lines, subscription_lines
 from sim.workloads.content.routing import route
 from sim.workloads.content.sizes import Sizes, constant, poisson, uniform_sizes, weighted_sizes
+from sim.workloads.format.traits import Traits
 from sim.workloads.format.workload import Publications, SubscriptionEvents, Users, Workload
 
 MOST_VALUES = 1e9
@@ -88,6 +89,9 @@ class ContentWorkload:
         """Length."""
         payload: int = Field(100, ge=0, lt=2**31, json_schema_extra=unit("bytes"))
         """Size of a publication."""
+
+        def traits(self, kind: str) -> Traits:
+            return Traits(kind, content=True, bytes=self.payload > 0)
 
         @model_validator(mode="after")
         def _fits(self) -> ContentWorkload.Parameters:

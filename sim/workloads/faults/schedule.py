@@ -185,6 +185,11 @@ def _side(side: frozenset[int], brokers: int) -> NDArray[np.bool_]:
     return apart
 
 
+def faults_with_content(kind: str) -> str:
+    """The sentence about faults of a workload of this kind, which has content."""
+    return f"faults: a {kind} workload has content, for which faults are not supported yet (allowed: topics)"
+
+
 def impossible(tables: Sequence[Sequence[Fault]], names: Sequence[str]) -> tuple[int, str] | None:
     """The first table with faults that contradict others, and what is wrong; None where there is none."""
     return _overlapping(tables, names) or members_wrong(tables, names)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
 from sim.base.units import SECONDS, format_duration
 from sim.plugins import Parameters
+from sim.workloads.format.traits import Traits
 from sim.workloads.format.workload import Publications, Shares
 
 MOST_EVENTS = 1e9
@@ -18,6 +20,14 @@ MOST_UNUSED = 3e7
 
 class Generated(Parameters, ABC):
     """Parameters of a generator, which draws all events up to its own `horizon` (s) even if a run ends earlier."""
+
+    has_places: ClassVar[bool] = False
+    """Whether topics are cells."""
+
+    def traits(self, kind: str) -> Traits:
+        own = vars(self)
+        shares = own.get("group_size") is not None
+        return Traits(kind, places=self.has_places, bytes=own["size"] > 0, shares=shares)
 
     @property
     @abstractmethod

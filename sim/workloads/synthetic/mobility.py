@@ -8,7 +8,7 @@ than a day, a tenth more than a week.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,8 @@ class MobilityWorkload:
 
     class Parameters(Generated):
         """Users, the region, movement and publications."""
+
+        has_places: ClassVar[bool] = True
 
         users: int = Field(1000, gt=0, lt=2**31)
         """Users."""
