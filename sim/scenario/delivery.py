@@ -14,8 +14,9 @@ from sim.scenario.fixed_table import FixedTable
 class DeliveryTable(FixedTable):
     """What brokers do about copies that are lost between them."""
 
-    guarantee: Literal["best-effort", "at-least-once", "exactly-once"] = "best-effort"
-    """Whether a sender keeps a copy until it is acknowledged, and whether users may get the same publication again."""
+    guarantee: Literal["best-effort", "at-least-once", "exactly-once", "qos"] = "best-effort"
+    """Whether a sender keeps a copy until it is acknowledged, and whether users may get the same publication again; "qos": by each
+    publication's quality of service, 0, 1 or 2."""
     timeout: PositiveDuration = 1.0
     """How long a sender waits for an acknowledgement before it sends a copy again."""
     backoff: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 2.0

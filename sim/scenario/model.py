@@ -186,6 +186,14 @@ class NetworkTable(FixedTable):
             )
         return self
 
+    @model_validator(mode="after")
+    def _has_qualities_where_needed(self) -> NetworkTable:
+        if self.delivery.guarantee == "qos" and self.qos is None:
+            raise nested(
+                [(("delivery", "guarantee"), "'qos' without qualities of service (allowed with: network.qos)")]
+            )
+        return self
+
     def sharing_policy(self, workload: Workload, brokers: int, key: int) -> SharingPolicy | None:
         """The policy that chooses among those who share a subscription, None where nobody does; the key is for its draws."""
         if not len(workload.shares):

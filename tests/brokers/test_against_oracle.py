@@ -558,15 +558,25 @@ def quality_setting(case: Case) -> QualitySetting | None:
     return QualitySetting(**{name: case.quality[name] for name in ("shares", "loss", "timeout")})
 
 
+def qualities(case: Case) -> list[int]:
+    """The quality of service of each publication; -1 is not known, as is none at all."""
+    if case.quality or case.sessions or case.delivery.get("guarantee") != "qos":
+        found: list[int] = case.quality.get("qos") or case.sessions.get("qos", [])
+        return found
+    rng = random.Random(f"qualities {case.seed}")
+    return [rng.choice((-1, 0, 0, 1, 2)) for _ in case.publications]
+
+
 def with_quality(case: Case, world: Workload) -> Workload:
     """The workload with qualities of service."""
+    if qos := qualities(case):
+        world = replace(world, publications=replace(world.publications, qos=np.array(qos, np.int8)))
     if not case.quality:
         return world
     rows = case.quality["subscribed"]
     time, user, topic, qos = zip(*rows, strict=True) if rows else ((),) * 4
-    qualities = Qualities(np.array(time, "f8"), np.array(user, "i4"), np.array(topic, "i4"), np.array(qos, "i1"))
-    publications = replace(world.publications, qos=np.array(case.quality["qos"], np.int8))
-    return replace(world, publications=publications, qualities=qualities)
+    subscribed = Qualities(np.array(time, "f8"), np.array(user, "i4"), np.array(topic, "i4"), np.array(qos, "i1"))
+    return replace(world, qualities=subscribed)
 
 
 def with_sessions(case: Case, world: Workload) -> Workload:
@@ -583,7 +593,6 @@ def with_sessions(case: Case, world: Workload) -> Workload:
         publications=replace(
             world.publications,
             retain=np.array(case.sessions["retain"], np.int8),
-            qos=np.array(case.sessions["qos"], np.int8),
         ),
         absences=Absences(
             np.array(user, np.int32),
@@ -687,7 +696,7 @@ def expected_world(case: Case, copies: int = 1) -> oracle.World:
         [(time, user) for time, user, *_ in case.movements],
         [(time, topic, None if who < 0 else who, size) for time, topic, who, size in case.publications],
         {row: int(uniform(outside_key, row // copies) * case.brokers) for row in range(len(case.publications))},
-        dict(enumerate(case.quality.get("qos") or case.sessions.get("qos", ()))),
+        dict(enumerate(qualities(case))),
         [number for number, retains in enumerate(case.sessions.get("retain", ())) if retains],
         case.sessions.get("asked", []),
     )
@@ -794,7 +803,7 @@ def expected_delivery(case: Case) -> guarantees_oracle.Delivery:
         setting.backoff,
         setting.longest,
         setting.attempts,
-        setting.guarantee == "exactly-once",
+        [setting.quality_of(qos) for qos in qualities(case) or [-1] * len(case.publications)],
         setting.store == "persistent",
         setting.expire_after,
         chance=lambda what, here, there: uniform(loss, what, n * n + here * n + there),
@@ -806,7 +815,7 @@ def random_delivery(rng: random.Random, guarantee: str | None = None) -> dict[st
     grain = rng.choice((GRAIN, GRAIN, 0.1))
     timeout = grain * rng.choice((1, 1, 2, 4))
     return {
-        "guarantee": guarantee or rng.choice(("at-least-once", "exactly-once")),
+        "guarantee": guarantee or rng.choice(("at-least-once", "exactly-once", "qos")),
         "timeout": timeout,
         "backoff": rng.choice((1.0, 1.5, 2.0)),
         "longest": max(timeout, grain * rng.choice((2, 4, 16))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -162,6 +163,18 @@ def test_all_tables_and_metrics_are_the_same_bytes_with_guarantees(seed: int) ->
     assert_same_bytes(guaranteed(seed))
 
 
+@pytest.mark.parametrize(("qos", "guarantee"), [(0, "best-effort"), (1, "at-least-once"), (2, "exactly-once")])
+@pytest.mark.parametrize("seed", range(0, KEPT, 6))
+def test_a_quality_of_service_of_all_publications_is_a_guarantee(seed: int, qos: int, guarantee: str) -> None:
+    made = guaranteed(seed, "qos")
+    case = replace(made.case, sessions={}, quality={**ONE_QUALITY, "qos": [qos] * len(made.case.publications)})
+    other = replace(case, delivery={**case.delivery, "guarantee": guarantee} if qos else {})
+    networks = [network(replace(made, case=each), "compiled") for each in (case, other)]
+    for each in networks:
+        each.run()
+    assert difference(*networks) is None
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(KEPT, ALL_KEPT))
 def test_all_tables_and_metrics_are_the_same_bytes_in_many_cases_with_guarantees(seed: int) -> None:
@@ -199,6 +212,7 @@ def assert_nothing_is_lost(seed: int, kind: str) -> None:
 
 
 BETWEEN_BROKERS = "queue_full", "link", "crashed", "partitioned", "expired"
+ONE_QUALITY = {"shares": (0.0, 0.0, 1.0), "loss": 0.0, "timeout": math.inf, "subscribed": []}
 SENT_AGAIN = "retransmissions", "duplicates of what is sent again", "given up"
 """What at least a third of the cases with guarantees each have."""
 SHIPPED = Path(__file__).parents[2] / "scenarios"

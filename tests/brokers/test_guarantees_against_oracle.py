@@ -50,7 +50,10 @@ OFTEN = (
     "sent again after a restart",
     "expired",
 )
-RARELY = "copies lost, link", "acknowledgements lost by a link", "crashed", "joining", "detours up", "detours down"
+RARELY = (
+    *("copies lost, link", "acknowledgements lost by a link", "crashed", "joining", "detours up", "detours down"),
+    *("copies of quality 0", "copies of quality 1", "copies of quality 2"),
+)
 
 
 TRIANGLE = [(0, 1, 1.0), (0, 2, 1.0), (1, 3, 1.5), (2, 3, 1.5), (0, 4, 1.0)]

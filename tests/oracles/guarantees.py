@@ -26,15 +26,16 @@ class Delivery:
     """What is sent again: after `timeout` s, and each time `backoff` times as long after, at most `longest`; `attempts` times at most,
     and until `expire_after` s after the publication.
 
-    `once`: users get nothing twice. `persistent`: what brokers keep survives their crashes. Acknowledgements get lost on links where
-    `chance(what, source, destination)` is below the probability of a loss.
+    `qualities`: by publication, 0: nothing is sent again, 1: users may get it twice, 2: nobody gets it twice. `persistent`: what
+    brokers keep survives their crashes. Acknowledgements get lost on links where `chance(what, source, destination)` is below the
+    probability of a loss.
     """
 
     timeout: float
     backoff: float
     longest: float
     attempts: int | None
-    once: bool
+    qualities: list[int]
     persistent: bool
     expire_after: float | None
     chance: Callable[[int, int, int], float] = lambda what, source, destination: 1.0
@@ -61,6 +62,7 @@ class Kept:
     handled: bool = False
     done: str | None = None  # why it is not kept any more
     remembered: bool = False
+    quality: int = 1
     turned: bool = False  # it has gone another way
 
 
@@ -146,6 +148,9 @@ class Network(faults.Network):
         _, topic, publisher, _ = self.world.publications[number]
         broker = self.outside(number) if publisher is None else self.host[publisher]
         if broker is None or broker in self.fell:
+            if self.delivery.qualities[number] == 0:
+                super().publish(number)
+                return
             self.origin[number] = []
             self.at_clients.append(number)
             return
@@ -166,6 +171,9 @@ class Network(faults.Network):
         self.send_copy(kept)
 
     def begin_to_keep(self, kept: Kept) -> None:
+        kept.quality = self.delivery.qualities[kept.number]
+        kept.done = None if kept.quality else "sent"
+        self.seen[f"copies of quality {kept.quality}"] += 1
         self.kept.append(kept)
         self.travelling[kept.number] += 1
 
@@ -329,7 +337,7 @@ class Network(faults.Network):
         """A copy is at its broker."""
         number, broker, size = kept.number, kept.broker, self.world.publications[kept.number][3]
         if kept.handled:
-            stage, work = 2, (0, 0 if self.delivery.once else self.users_there(kept), size)
+            stage, work = 2, (0, 0 if kept.quality == 2 else self.users_there(kept), size)
         elif kept.parents is not None:
             copies = sum(above == kept.node for above in kept.parents.values())
             stage, work = 1, (copies, self.users_below(number, broker) if self.is_for(kept, broker) else 0, size)
@@ -352,7 +360,7 @@ class Network(faults.Network):
         kept.copies -= 1
         if kept.handled:
             self.duplicates[number] += 1
-            if not self.delivery.once:
+            if kept.quality < 2:
                 self.repeated[number, broker] += self.users_there(kept)
         else:
             kept.handled = True
@@ -371,14 +379,16 @@ class Network(faults.Network):
                 place, path = kept.place + 1, self.origin[number]
                 final = place == len(path) - 1
                 self.keep(Kept(number, broker, path[place], place=place, final=final, detour=kept.detour))
-            kept.remembered = self.delivery.once and self.users_there(kept) > 0
+            kept.remembered = kept.quality == 2 and self.users_there(kept) > 0
             remembered = Counter(other.broker for other in self.kept if other.remembered)
             self.most_remembered = max([self.most_remembered, *remembered.values()])
         self.acknowledge(kept, before)
         self.look(kept)
 
     def acknowledge(self, kept: Kept, before: int) -> None:
-        """Straight back over the link, unless it is cut or loses it; to the client at once."""
+        """Straight back over the link, unless it is cut or loses it; to the client at once. Nothing is acknowledged at quality 0."""
+        if kept.quality == 0:
+            return
         if kept.sender is None:
             if kept.done is None:
                 self.end(kept, ACKNOWLEDGED)
@@ -407,8 +417,10 @@ class Network(faults.Network):
     # -- what becomes of it
 
     def lose_kept(self, kept: Kept, cause: str) -> None:
-        """A copy is lost."""
+        """A copy is lost, and with it what it carries if that is not kept."""
         self.seen[f"copies lost, {cause}"] += 1
+        if kept.quality == 0:
+            kept.done = cause
         kept.copies -= 1
         self.look(kept)
 

@@ -87,7 +87,7 @@ class FaultControl:
     def tell(self, publishers: Publishers) -> None:
         """Let publishers know when brokers crash and restart, and when users are connected again."""
         self._publishers, self._reconnection.connected = publishers, publishers.connected
-        publishers.keeps = self._fabric.delivery.guarantees
+        publishers.delivery = self._fabric.delivery
 
     def start(self) -> None:
         """Schedule the first fault."""

@@ -1,4 +1,7 @@
-"""Guarantees in the event engine: who sends a copy keeps it until the next broker has acknowledged it, and sends it again."""
+"""Guarantees in the event engine: who sends a copy keeps it until the next broker has acknowledged it, and sends it again.
+
+What is of quality of service 0 is sent once, and not kept.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +130,7 @@ class GuaranteedCarrier(KeepingCarrier):
 
     def _users_again(self, kept: KeptCopy) -> int:
         """The users who get what is handled once more."""
-        return 0 if self._once else self._users(kept)
+        return 0 if kept.quality == 2 else self._users(kept)
 
     def _repeat(self, kept: KeptCopy) -> None:
         """A broker has served a copy of what it had handled."""
@@ -139,6 +142,8 @@ class GuaranteedCarrier(KeepingCarrier):
 
     def _acknowledge(self, attempt: Attempt) -> None:
         kept, transmission = attempt.kept, self._transmission
+        if not kept.quality:
+            return
         if kept.sender == CLIENT:
             if kept.done is None:
                 self._end(kept, "acknowledged")

@@ -31,7 +31,7 @@ class KeptCopy:
     `attempts` is how often it has been sent, `copies` how many of these are on the link, wait or are in service, and `timer` whether it
     is known when it is sent again, `wait` (s) after the last time. `handled`: the broker has served one. `done` is why the sender does
     not keep it any more: "acknowledged", "rerouted", or the cause of loss of what was not handled. It is over when it is done and
-    no copy is under way.
+    no copy is under way. What is of `quality` of service 0 is "sent" once, and never kept.
     """
 
     __slots__ = (
@@ -46,6 +46,7 @@ class KeptCopy:
         "flight",
         "handled",
         "position",
+        "quality",
         "rounds",
         "sender",
         "source",
@@ -54,14 +55,15 @@ class KeptCopy:
         "waits",
     )
 
-    def __init__(self, flight: Flight, position: int, sender: int, broker: int, below: bool, wait: float) -> None:
+    def __init__(self, flight: Flight, position: int, sender: int, broker: int, below: bool, quality: int) -> None:
         self.flight, self.position, self.sender, self.broker, self.below = flight, position, sender, broker, below
-        self.wait, self.final = wait, not below and position == len(flight.uplink) - 1
+        self.quality, self.final = quality, not below and position == len(flight.uplink) - 1
+        self.wait = 0.0
         self.attempts = self.copies = self.rounds = 0
         self.timer = self.handled = self.waits = self.first = False
         self.source = -1
         self.branch: Diversion | None = None
-        self.done: str | None = None
+        self.done: str | None = None if quality else "sent"
 
 
 class Attempt:
@@ -89,7 +91,6 @@ class KeepingCarrier(Carrier):
     def __init__(self, fabric: Fabric, recorder: Recorder, rule: Rule) -> None:
         super().__init__(fabric, recorder, rule)
         self._setting, self._resent = fabric.delivery, Resent(recorder)
-        self._once = fabric.delivery.guarantee == "exactly-once"
         self._brokers = len(fabric.node_of)
         self._kept: dict[
             int, dict[KeptCopy, None]
@@ -121,8 +122,10 @@ class KeepingCarrier(Carrier):
     # -- what a sender does
 
     def _keep(self, flight: Flight, position: int, sender: int, broker: int, below: bool) -> KeptCopy:
-        kept = KeptCopy(flight, position, sender, broker, below, self._setting.timeout)
-        self._kept.setdefault(sender, {})[kept] = None
+        kept = KeptCopy(flight, position, sender, broker, below, self._setting.quality_of(self.rule.qos(flight)))
+        kept.wait = self._setting.timeout
+        if kept.quality:
+            self._kept.setdefault(sender, {})[kept] = None
         self._under_way[flight][kept] = None
         return kept
 
@@ -192,7 +195,8 @@ class KeepingCarrier(Carrier):
     def _end(self, kept: KeptCopy, done: str) -> None:
         """The sender keeps it no longer."""
         kept.done = done
-        del self._kept[kept.sender][kept]
+        if kept.quality:
+            del self._kept[kept.sender][kept]
         self._look(kept)
 
     # -- what a receiver does
@@ -222,16 +226,18 @@ class KeepingCarrier(Carrier):
 
     def _remember(self, kept: KeptCopy, change: int) -> None:
         """A last broker begins or ceases to remember an identity."""
-        if self._once and self._users(kept):
+        if kept.quality == 2 and self._users(kept):
             self._remembered[kept.broker] += change
             self._recorder.remembered = max(self._recorder.remembered, self._remembered[kept.broker])
 
     # -- what becomes of copies
 
     def _lose(self, message: Message, cause: str = "queue_full") -> None:
-        """A copy is lost, whatever the cause; the sender may have another."""
+        """A copy is lost; unless it was only sent once, the sender may have another, whatever the cause."""
         kept: KeptCopy = message.carries.kept
         kept.copies -= 1
+        if not kept.quality:
+            kept.done = cause
         self._look(kept)
 
     def _look(self, kept: KeptCopy) -> None:

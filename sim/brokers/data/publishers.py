@@ -12,6 +12,7 @@ from sim.base.compiled import kernel
 from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.data.engine import Engine
 from sim.brokers.fabric.clock import PUBLICATIONS, Clock, Feed
+from sim.brokers.fabric.delivery import NO_GUARANTEE
 from sim.brokers.fabric.outages import Outages
 from sim.brokers.statistics.recorder import Recorder
 from sim.workloads.format.workload import Publications
@@ -51,7 +52,7 @@ class Publishers:
         self._clock, self._publications, self._host = clock, publications, host
         self._brokers, self._key, self._engine, self._recorder = len(recorder.traffic), key, engine, recorder
         self._holding, self._outages, self._next = holding, outages, 0
-        self.keeps = False
+        self.delivery = NO_GUARANTEE
         self._waiting: dict[int, list[int]] = {}  # by user, or ~broker from outside: publications that clients keep
         self._came: list[NDArray[np.int32]] = []  # the brokers of the latest, which have not been counted
         self._counted = 0
@@ -72,10 +73,10 @@ class Publishers:
             brokers[outside] = self._outages.entry[brokers[outside]]
         if self._outages is not None and self._outages.active:
             brokers = np.where((brokers >= 0) & self._outages.down[brokers], ~brokers, brokers)
-        keeps = self.keeps and bool((brokers < 0).any())
+        keeps = self.delivery.guarantees and bool((brokers < 0).any())
         if keeps or (self._holding is not None and self._holding.running):
             for number, broker in enumerate(brokers.tolist(), first):
-                if keeps and broker < 0:
+                if broker < 0 and self._keeps(number):
                     self._wait(number, ~broker)
                 elif broker >= 0 and self._holds(broker):
                     engine.hold(number, broker)
@@ -94,13 +95,20 @@ class Publishers:
 
     # -- what clients keep
 
+    def _keeps(self, number: int) -> bool:
+        """Whether a client keeps a publication until its broker has it."""
+        return self.delivery.quality_of(self._publications.qos.item(number)) > 0
+
     def _wait(self, number: int, broker: int) -> None:
         publisher = self._publications.publisher.item(number)
         self._waiting.setdefault(publisher if publisher >= 0 else ~broker, []).append(number)
 
     def recall(self, broker: int) -> None:
-        """A broker that crashes now loses what it holds back, which has not been acknowledged to clients."""
-        for number in self._engine.recall(broker) if self.keeps else ():
+        """A broker that crashes now loses what it holds back, which has not been acknowledged to clients that keep it."""
+        for number in self._engine.recall(broker) if self.delivery.guarantees else ():
+            if not self._keeps(number):
+                self._engine.hold(number, broker)
+                continue
             self._wait(number, broker)
             publisher = self._publications.publisher.item(number)
             if publisher >= 0 and self._host[publisher] >= 0:

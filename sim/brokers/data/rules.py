@@ -65,6 +65,10 @@ class Rule(ABC):
         """The window in which a publication is published."""
         return int(self._recorder.windows(self._publications.time[number : number + 1])[0])
 
+    def qos(self, flight: Flight) -> int:
+        """The quality of service with which its publication was published; -1: not known."""
+        return self._publications.qos.item(flight.number)
+
     def publish(self, number: int, broker: int, window: int) -> Sequence[Flight]:
         """Count a publication of a window; returns the flights that depart from the broker."""
         self._ledger.count_publication(window, PUBLISHED)

@@ -56,6 +56,7 @@ from sim.brokers.data.compiled.state import (
     EMPTY_HOPS,
     EMPTY_NOTES,
     EXPIRED,
+    FULL,
     GONE,
     GROW,
     IDLE,
@@ -122,7 +123,7 @@ def _make_room(state: Item, broker: int, now: float) -> bool:
         return False
     state.now = now
     drop_from_queue(state, broker, number)
-    lose_copy(state, number)
+    lose_copy(state, number, FULL)
     return True
 
 
@@ -131,7 +132,7 @@ def _enter(state: Item, number: int) -> None:
     """The publisher's client sends the publication to its broker, where it is at once."""
     taken, broker = take_copy(state, number), kept_at(state.kept, number).broker
     if _is_down(state, broker):
-        lose_copy(state, taken)
+        lose_copy(state, taken, CRASHED)
     else:
         come(state, taken)
     set_timer(state, number)
@@ -214,8 +215,9 @@ def _step(state: Item) -> int:
     if kind >= COMING:
         come_in(state, number)
     elif kind in (UP, DOWN):
-        if stops(state, number, kept_at(state.kept, carried_at(state.carries, number).kept).broker) != ON_ITS_WAY:
-            lose_copy(state, number)
+        outcome = stops(state, number, kept_at(state.kept, carried_at(state.carries, number).kept).broker)
+        if outcome != ON_ITS_WAY:
+            lose_copy(state, number, outcome)
         else:
             come(state, number)
     elif kind == TIMER:
@@ -320,12 +322,11 @@ def lose_copies(states: Items, broker: int, now: float) -> int:
         remove(state, broker, number)
         server.serving -= 1
         message.kind = GONE
-        lose_one(state, kept_number)
+        lose_one(state, kept_number, CRASHED)
     before, number = NONE, int(server.first)
     while number != NONE:
-        message = message_at(state.messages, number)
-        following = int(message.next)
-        if message.kind == REQUEST:
+        following = int(message_at(state.messages, number).next)
+        if message_at(state.messages, number).kind == REQUEST:
             before = number
         else:
             if _stale(state, kept_at(state.kept, carried_at(state.carries, number).kept)):
@@ -334,7 +335,7 @@ def lose_copies(states: Items, broker: int, now: float) -> int:
                 server.first = following
             else:
                 message_at(state.messages, before).next = following
-            lose_copy(state, number)
+            lose_copy(state, number, CRASHED)
         number = following
     return DONE
 

@@ -17,6 +17,7 @@ from sim.brokers.data.compiled.guaranteed import (
     send_at_restart,
 )
 from sim.brokers.data.compiled.kept import KEEPING
+from sim.brokers.data.compiled.records import SMALL
 from sim.brokers.data.compiled.reports import TopicReports
 from sim.brokers.data.compiled.rerouted import Rerouting, take_route
 from sim.brokers.fabric.fabric import Fabric
@@ -58,6 +59,7 @@ class CompiledGuaranteedCarrier(CompiledCarrier):
         super().__init__(fabric, recorder, subscriptions, publications)
         self._reports = KeptReports(recorder, self._due, publications, self._arena, self._memory)
         recorder.traffic.in_use = self._windows_in_use
+        self._memory.use("qos", publications.qos.astype(np.int32).view(SMALL))
         self._rerouting, self._most_diverted = Rerouting(fabric, self._arena, self._memory), _DIVERTED
 
     def _windows_in_use(self) -> NDArray[np.int64]:

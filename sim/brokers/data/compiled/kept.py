@@ -28,20 +28,28 @@ from sim.brokers.data.compiled.records import (
     message_at,
     position_at,
     sent_at,
+    small_at,
     tally_at,
     traffic_at,
     version_at,
     window_at,
 )
 from sim.brokers.data.compiled.servers import accept, service_time
-from sim.brokers.data.compiled.state import ANSWER, DOWN, NONE, ON_ITS_WAY, TIMER, UP
+from sim.brokers.data.compiled.state import ANSWER, DOWN, FULL, NONE, ON_ITS_WAY, TIMER, UP
 from sim.brokers.data.compiled.ways import become_due, end_short_of_root, uplink_effort
 from sim.brokers.data.detours import ROUND
 from sim.brokers.fabric.delivery import ATTEMPT
 from sim.brokers.statistics.hops import TREE, UPLINK
 
-KEEPING, ACKNOWLEDGED, REROUTED = 0, -1, -2
-"""Why a copy is not kept any more, beside what becomes of messages: it still is, was acknowledged, or has taken another route."""
+KEEPING, ACKNOWLEDGED, REROUTED, SENT_ONCE = 0, -1, -2, -3
+"""Why a copy is not kept any more, beside what becomes of messages: it still is, was acknowledged, has taken another route, or was
+of quality of service 0 and never kept."""
+
+
+@inlined
+def _quality(state: Item, flight: Item) -> int:
+    """The quality of service between brokers of a flight."""
+    return abs(small_at(state.qos, flight.number).value) if state.quality < 0 else int(state.quality)
 
 
 @kernel
@@ -56,7 +64,7 @@ def keep(state: Item, carried: int, kind: int, position: int, hop: int, sender: 
     kept.wait, kept.flight, kept.kind, kept.position, kept.hop = state.timeout, carried, kind, position, hop
     kept.sender, kept.broker = sender, position_at(state.positions, position).broker
     kept.attempts = kept.copies = kept.answers = kept.timer = kept.handled = kept.over = kept.waits = 0
-    kept.done, kept.rounds = KEEPING, rounds
+    kept.done, kept.rounds = KEEPING if _quality(state, flight) else SENT_ONCE, rounds
     flight.messages += 1
     return int(number)
 
@@ -126,8 +134,9 @@ def send_copy(state: Item, number: int) -> None:
         count_sent(state, first + kept.sender, size, 1)
         count_received(state, first + kept.broker, size, relays)
     hop, identity = position_at(state.positions, kept.hop), identity_of(flight, attempt)
-    if send_message(state, taken, identity, int(kept.sender), int(kept.broker), hop) != ON_ITS_WAY:
-        lose_copy(state, taken)
+    outcome = send_message(state, taken, identity, int(kept.sender), int(kept.broker), hop)
+    if outcome != ON_ITS_WAY:
+        lose_copy(state, taken, outcome)
     set_timer(state, number)
 
 
@@ -148,13 +157,13 @@ def come(state: Item, taken: int) -> None:
         message.arrived = state.now
         handle(state, taken)
         return
-    stage, effort = 2, (0, 0, 0 if state.once else _users(state, kept), size)
+    stage, effort = 2, (0, 0, _users_again(state, kept, flight), size)
     if not kept.handled:
         stage = int(below)
         effort = (0, int(place.children), int(place.users), size) if below else uplink_effort(state, flight, place)
     service = service_time(state, identity_of(flight, carries.attempt), broker, stage, effort)
     if not accept(state, broker, taken, service):
-        lose_copy(state, taken)
+        lose_copy(state, taken, FULL)
     elif kept.sender != NONE:
         trace_hop(state, taken, flight, broker, kind, due)
 
@@ -172,6 +181,12 @@ def _users(state: Item, kept: Item) -> int:
         return 0
     version = version_at(state.versions, flight.version)
     return int(position_at(state.positions, version.first).users) if version.size else 0
+
+
+@inlined
+def _users_again(state: Item, kept: Item, flight: Item) -> int:
+    """The users who get what is handled once more."""
+    return 0 if _quality(state, flight) == 2 else int(_users(state, kept))
 
 
 @kernel
@@ -221,9 +236,9 @@ def _hand_on(state: Item, carried: int, position: int, rounds: int) -> None:
 @kernel
 def _repeat(state: Item, kept: Item, flight: Item) -> None:
     """A broker has served a copy of what it had handled."""
-    window, users = window_at(state.windows, flight.window), _users(state, kept)
+    window, users = window_at(state.windows, flight.window), _users_again(state, kept, flight)
     window.duplicates += 1
-    if users > 0 and not state.once:
+    if users > 0:
         window.duplicate_deliveries += users
         if window.measured:
             traffic = traffic_at(state.traffic, first_row_of(state, flight.window) + kept.broker)
@@ -234,7 +249,7 @@ def _repeat(state: Item, kept: Item, flight: Item) -> None:
 @kernel
 def _remember(state: Item, kept: Item, change: int) -> None:
     """A last broker begins or ceases to remember an identity."""
-    if state.once and _users(state, kept) > 0:
+    if _quality(state, flight_at(state.flights, kept.flight)) == 2 and _users(state, kept) > 0:
         remembered = integer_at(state.remembered, kept.broker)
         remembered.value += change
         state.most_remembered = max(state.most_remembered, remembered.value)
@@ -244,6 +259,8 @@ def _remember(state: Item, kept: Item, change: int) -> None:
 def _acknowledge(state: Item, number: int, attempt: int) -> None:
     kept = kept_at(state.kept, number)
     flight = flight_at(state.flights, kept.flight)
+    if kept.done == SENT_ONCE:
+        return
     if kept.sender == NONE:
         if kept.done == KEEPING:
             kept.done = ACKNOWLEDGED
@@ -267,17 +284,20 @@ def _acknowledge(state: Item, number: int, attempt: int) -> None:
 
 
 @kernel
-def lose_copy(state: Item, taken: int) -> None:
-    """A copy is lost; the sender may have another."""
+def lose_copy(state: Item, taken: int, outcome: int) -> None:
+    """A copy is lost, as `outcome` says; the sender may have another."""
     number = int(carried_at(state.carries, taken).kept)
     free_message(state, taken)
-    lose_one(state, number)
+    lose_one(state, number, outcome)
 
 
 @kernel
-def lose_one(state: Item, number: int) -> None:
-    """A copy of what is kept is lost."""
-    kept_at(state.kept, number).copies -= 1
+def lose_one(state: Item, number: int, outcome: int) -> None:
+    """A copy of what is kept, or was sent once, is lost, as `outcome` says."""
+    kept = kept_at(state.kept, number)
+    kept.copies -= 1
+    if kept.done == SENT_ONCE:
+        kept.done = outcome
     look(state, number)
 
 

@@ -119,7 +119,7 @@ class Memory:
 
     def _set_guarantee(self, delivery: DeliverySetting) -> None:
         state = self.state
-        state["guarantees"], state["once"] = True, delivery.guarantee == "exactly-once"
+        state["guarantees"], state["quality"] = True, -1 if delivery.quality is None else delivery.quality
         state["most_attempts"] = -1 if delivery.attempts is None else delivery.attempts
         state["timeout"], state["backoff"], state["longest"] = delivery.timeout, delivery.backoff, delivery.longest
         state["expire_after"] = np.inf if delivery.expire_after is None else delivery.expire_after

@@ -27,6 +27,7 @@ from sim.brokers.data.compiled.records import (
     SENDING,
     SERVER,
     SLOT,
+    SMALL,
     TALLY,
     VERSION,
     WAIT,
@@ -154,7 +155,7 @@ _INTEGERS = (
     "free_waits",  # how many
     # of guarantees
     "guarantees",  # whether there is one
-    "once",  # whether users get nothing twice
+    "quality",  # of service between brokers, 1 or 2; -1: that of each publication
     "most_attempts",  # -1: any number
     "free_kept",  # the first one
     "free_kepts",  # how many
@@ -205,6 +206,7 @@ ARRAYS = {
     "kept": KEPT,
     "carries": CARRIED,  # by message
     "remembered": INTEGER,  # brokers; identities
+    "qos": SMALL,  # publications; with `quality` -1
     "cut_links": INTEGER,  # here · brokers + there, ascending
     "avoided_links": INTEGER,  # likewise
     "traced": HOP,
