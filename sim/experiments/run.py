@@ -47,11 +47,13 @@ def run_experiment(
     options: RunOptions,
     progress: Progress | None = None,
     on_failure: OnFailure | None = None,
+    others: Sequence[Path] = (),
 ) -> Results:
     """Perform those runs of an experiment that are not in the folder `out`, and write its results there.
 
     Runs that failed there are not repeated either unless `retry_failed`; with `verify` all files of all runs are checked first, and
-    damaged runs are repeated. `progress` is called with the progress of runs: 0 when planned, 1 when finished.
+    damaged runs are repeated. Runs that the results in the folders `others` have are copied from there. `progress` is called with the
+    progress of runs: 0 when planned, 1 when finished.
 
     Raises InputError for invalid input. A run that fails otherwise, or for any reason in a sweep, is recorded (`Results.failed`)
     and reported to `on_failure` at once, and does not stop the others; with `fail_fast`, RunFailed is raised instead.
@@ -63,7 +65,7 @@ def run_experiment(
     bases = load_fitting(experiment)
     hashes = {folder: base.hash for folder, base in bases.items()}
     with Store(out, Question(experiment, hashes)) as store:
-        work = Work(store, options, sweep=len(experiment.points) > 1)
+        work = Work(store, options, len(experiment.points) > 1, others)
         engine = engines.engine(options, store)
         with _shared(bases, store), clock() as timing, naming(experiment), engine:
             ended = work.do(rounds(experiment, hashes, work.index), engine, progress, on_failure)
@@ -85,12 +87,14 @@ def _check_that_others_know(experiment: Experiment) -> None:
 class Work:
     """Performs rounds of runs, each run once even if two variants are the same, and skips existing runs.
 
-    `index` has the existing runs; in a `sweep`, any exception of a run is a failure.
+    `index` has the existing runs; in a `sweep`, any exception of a run is a failure. `others` are folders of results that may have
+    the same runs.
     """
 
     store: Store
     options: RunOptions
     sweep: bool
+    others: Sequence[Path] = ()
     failed: list[Raw] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -170,9 +174,11 @@ class Work:
         return sorted((self._looked_at & self.index.done) - {spec.hash for spec in specs})
 
     def _is_there(self, run: str) -> bool:
-        """Whether a run's result exists and is intact; a damaged one is removed."""
+        """Whether a run's result exists, here or in other results, and is intact; a damaged one is removed."""
         if run not in self.index.done:
-            return False
+            if self.store.copied(run, self.others):
+                self.index.done.add(run)
+            return run in self.index.done
         if run in self._looked_at or (self.store.sealed(run) if self.options.verify else self.store.whole(run)):
             return True
         self.store.discard(run)

@@ -12,7 +12,7 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from itertools import chain
@@ -119,16 +119,25 @@ class Store:
             return False
         return is_sealed(data) and f'"hash": "{run}"'.encode() in data[:HEAD]
 
-    def sealed(self, run: str) -> bool:
-        """Whether a run is intact byte for byte (except for its timing)."""
-        folder = self.folder / "runs" / run
-        manifest = self.finished(run)
+    def sealed(self, run: str, results: Path | None = None) -> bool:
+        """Whether a run, here or in other results, is intact byte for byte (except for its timing)."""
+        results = results or self.folder
         try:
-            return manifest is not None and all(
-                sha256(folder / name) == expected for name, expected in manifest["files"].items()
-            )
-        except (KeyError, OSError):
+            files = read_run(results, run)["files"]
+            return all(sha256(results / "runs" / run / name) == expected for name, expected in files.items())
+        except (KeyError, OSError, ResultsError):
             return False
+
+    def copied(self, run: str, others: Iterable[Path]) -> bool:
+        """Copy a run from the first of other results that has it intact; False if none has."""
+        other = next((folder for folder in others if self.sealed(run, folder)), None)
+        if other is None:
+            return False
+        runs = self.folder / "runs"
+        with self._writing(), _unfinished_folder(runs) as folder:
+            shutil.copytree(other / "runs" / run, folder, dirs_exist_ok=True)
+            folder.rename(runs / run)
+        return True
 
     def discard(self, run: str) -> None:
         """Remove a damaged run, so that it is performed again."""

@@ -144,7 +144,9 @@ def _run(sweep: PaperSweep, setting: SweepSetting, do: Do, say: _Say) -> Section
         runs = len(experiment.points) * len(experiment.variants) * sweep.replications
         said = f"{len(sweep.points)} points, {runs:,} runs of {setting.shown(sweep.scenario)}"
         say(f"{sweep.section}: {said}")
-        results = do(experiment, setting.folder / sweep.section, progress=_progress(sweep.section, runs, say))
+        others = [folder for folder in sorted(setting.folder.glob("*")) if folder.name != sweep.section]
+        progress = _progress(sweep.section, runs, say)
+        results = do(experiment, setting.folder / sweep.section, progress=progress, others=others)
         table, failed = sweep.table(results), results.failed
     names = [point.name for point in sweep.points]
     shown = setting.shown(sweep.scenario)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pandas as pd
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.api.runs import run
+from sim.experiments.engines.in_process import InProcess
+from sim.experiments.options import DEFAULT_OPTIONS
+from sim.experiments.outcomes import Progress, RunOutcome
+from sim.experiments.plan import RunSpec
+from sim.experiments.run import run_experiment
 from sim.papers.sweeps import PaperPoint, PaperSweep, SweepSetting, thinned
 
 SCENARIO = """
@@ -38,6 +45,34 @@ def test_every_variant_at_every_point(tmp_path: Path) -> None:
     assert len(table) == 3 * 2 * 2
     assert table.groupby(["point", "topics"]).size().to_dict() == {("4", 4): 4, ("5", 5): 4, ("15", 15): 4}
     assert set(table["variant"]) == {"gm", "gm at 5"}
+
+
+def test_runs_that_another_figure_has_made_are_taken_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a damaged one is made again."""
+    (tmp_path / "s.toml").write_text(SCENARIO)
+    experiment = PaperSweep("s", "s.toml", (PaperPoint("5", {}, {"horizon": "5h"}),), 2).experiment(tmp_path / "s.toml")
+    first = run_experiment(experiment, tmp_path / "a", DEFAULT_OPTIONS)
+    damaged = first.runs["run"].iloc[0]
+    (tmp_path / "a" / "runs" / damaged / "timeseries.parquet").write_bytes(b"")
+    made = list[str]()
+    perform = InProcess.perform
+
+    def watched(
+        engine: InProcess, specs: Sequence[RunSpec], progress: Progress
+    ) -> Iterator[tuple[RunSpec, RunOutcome]]:
+        made.extend(spec.hash for spec in specs)
+        return perform(engine, specs, progress)
+
+    monkeypatch.setattr(InProcess, "perform", watched)
+    (tmp_path / "c").mkdir()
+    again = run_experiment(experiment, tmp_path / "b", DEFAULT_OPTIONS, others=[tmp_path / "c", tmp_path / "a"])
+    assert made == [damaged]
+    pd.testing.assert_frame_equal(again.runs, first.runs)
+    assert sorted(path.name for path in (tmp_path / "b" / "runs").iterdir() if path.is_dir()) == sorted(
+        first.runs["run"]
+    )
 
 
 @given(st.lists(st.integers(), min_size=2, max_size=20, unique=True), st.floats(0.01, 1))

@@ -355,7 +355,8 @@ def _patterns() -> Iterator[Claim]:
 def _periods() -> Iterator[Claim]:
     for both, cost, by, ends in (("9a", "9b", "days", ("2 d", "28 d")), ("9c", "9d", "hours", ("5 h", "30 h"))):
         made = tuple(
-            _named(metric_value("reconfigurations", NEW, point), f"reconfigurations with T_free = {point}")
+            _named(metric_value(metric, NEW, point), f"{what} with T_free = {point}")
+            for metric, what in (("reconfigurations", "reconfigurations"), ("reconfigured_brokers", "brokers moved"))
             for point in ends
         )
         delays, slightly = _delays({metric: change(metric, NEW, by) for metric in DELAYS}), between(0, 10, " %")
