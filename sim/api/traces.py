@@ -16,7 +16,7 @@ from sim.workloads.traces.checkin_options import CheckinOptions
 from sim.workloads.traces.checkins import BOXES, Box, check_layouts
 from sim.workloads.traces.event_pipeline import EventOptions
 from sim.workloads.traces.event_pipeline import prepare_events as events_prepared
-from sim.workloads.traces.events import EVENT_LAYOUTS, action_words, needed_fields
+from sim.workloads.traces.events import EVENT_LAYOUTS, action_words, event_fields, needed_fields
 from sim.workloads.traces.follow_pipeline import FollowOptions
 from sim.workloads.traces.follow_pipeline import prepare_follows as follows_prepared
 from sim.workloads.traces.follow_tables import PRESETS, Trace, free_trace, preset_trace
@@ -169,7 +169,7 @@ def prepare_events(
     check_room(folder)
     sources = find_sources(_paths(inputs))  # report typing mistakes before Spark takes seconds to start
     fields = choose_layout(format, EVENT_LAYOUTS, sources, columns, layout)
-    fields.require("events", needed_fields(fields))
+    fields.require("events", needed_fields(fields), others=event_fields(fields))
     words = action_words(actions)
     grammar = filters or default_filters(fields)
     if live_filters and grammar == "exact":

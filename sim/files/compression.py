@@ -86,6 +86,34 @@ def _read(content: BinaryIO, size: int, codec: str | None) -> bytes:
         raise Damaged(codec, str(error)) from None
 
 
+class _Streams(io.RawIOBase):
+    """Streams one after the other, each unpacked by a `new()` decompressor; nothing else but zeros may stand between and after them."""
+
+    def __init__(self, file: BinaryIO, new: Callable[[], Any]) -> None:
+        self._file, self._new, self._stream = file, new, new()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = b""
+        while not piece:
+            if self._stream.eof:
+                packed = self._stream.unused_data.lstrip(b"\0")
+                while not packed and (read := self._file.read(_PIECE_BYTES)):
+                    packed = read.lstrip(b"\0")
+                if not packed:
+                    return 0
+                self._stream = self._new()
+            else:
+                packed = self._file.read(_PIECE_BYTES) if self._stream.needs_input else b""
+                if self._stream.needs_input and not packed:
+                    raise EOFError("it ends within a stream")
+            piece = self._stream.decompress(packed, len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
 def _zstd(file: BinaryIO) -> BinaryIO:
     import pyarrow as pa
 
@@ -94,7 +122,7 @@ def _zstd(file: BinaryIO) -> BinaryIO:
 
 _OPENERS: dict[str, Callable[[BinaryIO], Any]] = {
     "gzip": lambda file: gzip.GzipFile(fileobj=file),
-    "bzip2": bz2.BZ2File,
-    "xz": lzma.LZMAFile,
+    "bzip2": lambda file: _Streams(file, bz2.BZ2Decompressor),
+    "xz": lambda file: _Streams(file, lzma.LZMADecompressor),
     "zstd": _zstd,
 }

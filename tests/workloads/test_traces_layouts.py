@@ -87,6 +87,14 @@ def test_a_field_that_is_needed_is_missed() -> None:
         lay_over(CSV, columns="usr,time").require("check-ins", ("user", "time"))
 
 
+def test_a_field_without_a_meaning_is_refused() -> None:
+    allowed = "allowed: user, time, place, date, year, month, day, weekday, clock, minute, _, which skips a field"
+    with pytest.raises(WorkloadError) as refused:
+        lay_over(CSV, columns="user,time,plaec").require("check-ins", ("user", "time"), others=("place",))
+    assert str(refused.value) == f"--columns user,time,plaec: unknown field 'plaec', did you mean 'place'? ({allowed})"
+    lay_over(CSV, columns="user,_,clock,time,_,place").require("check-ins", ("user", "time"), others=("place",))
+
+
 def test_what_has_its_place_is_not_taken_for_another_field() -> None:
     with pytest.raises(WorkloadError, match=r"--columns time,latitude: no longitude \(check-ins need"):
         lay_over(CSV, columns="time,latitude").require("check-ins", ("time", "latitude", "longitude"))

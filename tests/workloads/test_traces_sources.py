@@ -192,11 +192,11 @@ def read_whole(path: Path, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("codec", PACKED)
-def test_a_cut_or_changed_compressed_file_is_named(tmp_path: Path, codec: str) -> None:
+def test_a_cut_or_changed_compressed_file_or_one_with_more_behind_it_is_named(tmp_path: Path, codec: str) -> None:
     whole = PACKED[codec](random.Random(1).randbytes(3 << 20))
     kind = {"gz": "gzip", "bz2": "bzip2", "zst": "zstd"}.get(codec, codec)
     middle = len(whole) // 2
-    cut = whole[:-3], whole[:middle], whole[:14]
+    cut = whole[:-3], whole[:middle], whole[:14], whole + b"more"
     changed = whole[:middle] + b"xxxx" + whole[middle + 4 :]
     for number, content in enumerate((*cut, *([changed] if codec != "zst" else ()))):  # zstd need not have checksums
         path = tmp_path / f"{number}.csv"

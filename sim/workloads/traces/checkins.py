@@ -90,13 +90,16 @@ class Checkins:
         return Checkins(names, user, self.micros[which], self.latitude[which], self.longitude[which], self.row[which])
 
 
+_POSITION = ("latitude", "longitude", "space", "place")
+
+
 def check_layouts(layout: Layout, places: Layout | None) -> None:
     """Raise WorkloadError where the layout of check-ins, or of places that have their positions, lacks a field."""
     if places is None and "place" in layout.columns and not {"latitude", "longitude", "space"} & set(layout.columns):
         raise WorkloadError(f"--columns {layout.said()}: places without positions; --places FILE gives their positions")
-    layout.require("check-ins", checkin_fields(layout, places))
+    layout.require("check-ins", checkin_fields(layout, places), others=_POSITION)
     if places is not None:
-        places.require("places", ("place", *position_fields(places)), "--places-columns")
+        places.require("places", ("place", *position_fields(places)), "--places-columns", _POSITION)
 
 
 def checkin_fields(layout: Layout, places: Layout | None) -> tuple[str, ...]:

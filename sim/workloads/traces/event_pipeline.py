@@ -53,7 +53,7 @@ def prepare_events(
     appears when it is complete; an existing workload is replaced. Raises WorkloadError where an input is missing, empty or damaged,
     the layout lacks a field, more than half of the rows are not in it, no row is usable, or `out` contains something else.
     """
-    layout.require("events", stages.needed_fields(layout))
+    layout.require("events", stages.needed_fields(layout), others=stages.event_fields(layout))
     options = options or EventOptions()
     if layout.kind == "log" and options.append:
         raise WorkloadError(

@@ -140,8 +140,8 @@ def free_trace(follows: tuple[Layout, Inputs], events: tuple[Layout, Inputs], sp
     """
     who = FollowTable(follows[0], follows=_TOPIC)
     what = FollowTable(events[0], user="publisher", events=_TOPIC, spread=spread)
-    who.layout.require("follows", who.needed, "--follows-columns")
-    what.layout.require("events", what.needed, "--events-columns")
+    who.layout.require("follows", who.needed, "--follows-columns", (*who.used, *_BOUNDS))
+    what.layout.require("events", what.needed, "--events-columns", what.used)
     return Trace("free", ((who, follows[1]), (what, events[1])))
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
+from itertools import chain
 from typing import Literal
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -31,11 +32,11 @@ NAMED_TIMES = {"iso": "2010-10-19T23:55:27Z", "epoch": "1287532527.5", "epoch-ms
 class Layout:
     """Files of lines (`text` or `jsonl`) or of `parquet`, one row each; or a `log` that a reader of its own turns into rows.
 
-    `columns` names the fields of a line in order; unknown ones are skipped. Or it maps the pipeline's names to the file's: keys of
+    `columns` names the fields of a line in order; others are skipped. Or it maps the pipeline's names to the file's: keys of
     JSON lines, columns of Parquet, or names in a text's first line, the `header`. With `quote`, a field of a text may be in double
     quotes (RFC 4180), but never span lines. `time_formats` are tried in order: datetime patterns of Spark, which may begin with a
     weekday (EEE), or one of `NAMED_TIMES`. Times without a zone are in `time_zone`. `encoding` is that of lines. `text` is a
-    description for help. Raises WorkloadError where the layout is invalid.
+    description for help, and `chosen` tells whether a user has named the columns. Raises WorkloadError where the layout is invalid.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Layout:
     time_zone: str = "UTC"
     encoding: str = "utf-8"
     text: str = ""
+    chosen: bool = False
 
     def __post_init__(self) -> None:
         if not self.delimiter or set(self.delimiter) & set('"\r\n'):
@@ -63,14 +65,24 @@ class Layout:
         zone_of(self.time_zone)
         _check_encoding(self.encoding)
 
-    def require(self, what: str, fields: Sequence[str], option: str = "--columns") -> None:
-        """Raise WorkloadError unless it has each of these fields, which `what` needs; `option` is the option to set them."""
+    def require(self, what: str, fields: Sequence[str], option: str = "--columns", others: Sequence[str] = ()) -> None:
+        """Raise WorkloadError unless it has each of these fields, which `what` needs; `option` is the option to set them.
+
+        Of further fields a user may have chosen `others`, and those of a time.
+        """
         for field in fields:
             if field not in self.columns:
                 near = nearest(field, [name for name in self.columns if name not in fields])
                 hint = f", did '{near}' mean it?" if near else ""
                 raise WorkloadError(
                     f"{option} {self.said() or 'is not given'}: no {field}{hint} ({what} need {', '.join(fields)})"
+                )
+        known = dict.fromkeys([*fields, *others, "time", *chain(*_DATES), *_CLOCKS, SKIPPED])
+        for field in self.columns if self.chosen else ():
+            if field not in known:
+                hint = suggestion(field, known)
+                raise WorkloadError(
+                    f"{option} {self.said()}: unknown field '{field}'{hint} (allowed: {', '.join(known)}, which skips a field)"
                 )
 
     @property
@@ -183,7 +195,7 @@ def lay_over(
     if header is not None:
         changes["header"] = header
     if columns is not None:
-        changes["columns"] = _columns(columns, layout.kind != "text", option)
+        changes["columns"], changes["chosen"] = _columns(columns, layout.kind != "text", option), True
     if time_formats:
         changes["time_formats"] = tuple(time_formats)
     if time_zone is not None:
