@@ -16,6 +16,7 @@ from reader import DEMO, ROOT, Reader
 
 import sim
 from docs import gallery
+from docs.links import dead_links
 from docs.metrics import PAGE, renewed, table
 from sim import plugins
 from sim.metrics import METRICS
@@ -184,6 +185,15 @@ def test_versions_agree() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
     assert f"\n## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_links_of_the_site_that_lead_nowhere_are_named(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "index.html").write_text(
+        '<a href="deep/b.html#there"></a><a href="https://x.org/no"></a><a href="deep/#no"></a>'
+    )
+    (tmp_path / "deep" / "b.html").write_text('<h2 id="there"><a href="../"></a><img src="c.png"><a href="#where"></a>')
+    assert list(dead_links(tmp_path)) == ["deep/b.html: #where", "deep/b.html: c.png", "index.html: deep/#no"]
 
 
 def test_the_gallery_shows_every_shipped_scenario_and_small_pictures() -> None:

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from sim.base.errors import InputError, unknown
+from sim import plugins
+from sim.base.errors import InputError, suggestion, unknown
 from sim.base.naming import RawValue
 from sim.files import toml
 from sim.files.atomic import whole_file
@@ -100,6 +101,9 @@ def new_scenario(
     target = Path(path)
     if target.exists():
         raise InputError(f"{target}: is there already, and is not replaced; give another name")
+    check_workload(workload)
+    check_kinds("geometry", [geometry])
+    check_kinds("selection", compare)
     text = "\n".join(_lines(target, workload, brokers, geometry, compare, replications)) + "\n"
     with whole_file(target) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
@@ -109,6 +113,21 @@ def new_scenario(
         target.unlink()
         raise
     return target
+
+
+def check_workload(name: str) -> None:
+    """Raise InputError where a new scenario cannot have this workload: neither a kind to generate nor a folder."""
+    if name not in GENERATED and not Path(name).is_dir():
+        raise InputError(
+            f"workload '{name}': no such folder{suggestion(name, GENERATED)} (allowed: {', '.join(GENERATED)}, or a workload's folder)"
+        )
+
+
+def check_kinds(group: str, kinds: Sequence[str]) -> None:
+    """Raise InputError where there is no plug-in of one of these kinds in the group."""
+    for kind in kinds:
+        if kind not in plugins.names(group):
+            raise InputError(unknown(f"kind of {group}", kind, plugins.names(group)))
 
 
 def _lines(

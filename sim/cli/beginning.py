@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
 
 import sim
+from sim.base.errors import InputError
 from sim.cli import terminal
 from sim.cli.options import Json, argument, option
 
@@ -38,23 +40,59 @@ def new(
     asks = not yes and sys.stdin.isatty()
     chosen = sim.new_scenario(
         file,
-        _ask(asks, "Workload: poisson, interests, mobility, or a folder", workload, "poisson"),
-        _ask(asks, "Brokers", brokers, 10),
-        _ask(asks, "Overlay: chord, star, full-mesh, …", geometry, "chord"),
-        [
-            name.strip()
-            for name in _ask(asks, "Ways to select a broker, to compare", compare, "static,similarity").split(",")
-        ],
-        _ask(asks, "Replications", replications, 5),
+        _ask(asks, "Workload: poisson, interests, mobility, or a folder", workload, "poisson", _workload),
+        _ask(asks, "Brokers", brokers, 10, _count),
+        _ask(asks, "Overlay: chord, star, full-mesh, …", geometry, "chord", _geometry),
+        _kinds(_ask(asks, "Ways to select a broker, to compare", compare, "static,similarity", _selection)),
+        _ask(asks, "Replications", replications, 5, _count),
     )
     print(f"{chosen}: run it with brokersim run {chosen}")
 
 
-def _ask(asks: bool, what: str, given: Answer | None, default: Answer) -> Answer:
+def _ask(asks: bool, what: str, given: Answer | None, default: Answer, checked: Callable[[str], Answer]) -> Answer:
+    """What is given, or the answer, which is asked for until it is one that is allowed."""
     if given is not None or not asks:
         return default if given is None else given
-    answer: Answer = typer.prompt(what, default=default)
+
+    def answered(text: str) -> Answer:
+        try:
+            return checked(text.strip())
+        except InputError as error:
+            raise typer.BadParameter(str(error)) from None
+
+    answer: Answer = typer.prompt(what, default=default, value_proc=answered)
     return answer
+
+
+def _workload(name: str) -> str:
+    from sim.api.beginning import check_workload
+
+    check_workload(name)
+    return name
+
+
+def _geometry(kind: str) -> str:
+    from sim.api.beginning import check_kinds
+
+    check_kinds("geometry", [kind])
+    return kind
+
+
+def _selection(kinds: str) -> str:
+    from sim.api.beginning import check_kinds
+
+    check_kinds("selection", _kinds(kinds))
+    return kinds
+
+
+def _kinds(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise InputError(f"'{text}': expected a whole number of at least 1")
+    return int(text)
 
 
 @scenarios_app.callback(invoke_without_command=True)

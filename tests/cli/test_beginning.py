@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -34,6 +35,29 @@ def test_a_new_scenario_runs_as_it_is_and_is_not_replaced(brokersim: Brokersim, 
     status, _, err = brokersim("new", "other.toml", "--compare", "static,simlarity")
     assert (status, "did you mean 'similarity'?" in err) == (2, True)
     assert not (tmp_path / "other.toml").exists()
+
+
+class Terminal(io.StringIO):
+    """Answers that are typed."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_five_questions_are_asked_until_the_answers_are_allowed(
+    brokersim: Brokersim, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = ["poison", "", "0", "12", "similarity", "star", "static,simlarity", "static, location", "many", "3"]
+    monkeypatch.setattr("sys.stdin", Terminal("".join(f"{answer}\n" for answer in answers)))
+    status, out, err = brokersim("new", "mine.toml")
+    asked = out + err
+    assert status == 0
+    assert "workload 'poison': no such folder, did you mean 'poisson'?" in asked
+    assert "'0': expected a whole number of at least 1" in asked
+    assert "unknown kind of geometry 'similarity' (allowed: broadcast," in asked
+    assert "did you mean 'similarity'?" in asked
+    first = sim.load_scenario(tmp_path / "mine.toml")
+    assert (first.base.network.brokers, first.base.replications, len(first.variants)) == (12, 3, 2)
 
 
 def test_a_new_scenario_of_a_workload_names_its_folder(brokersim: Brokersim, tmp_path: Path) -> None:
