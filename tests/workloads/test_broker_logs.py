@@ -165,7 +165,7 @@ def test_two_events_of_one_line_without_effect_are_both_in_quarantine(tmp_path: 
 
 EMQX = [
     ("mqtt_packet_received", "CONNECT(Q0, R0, D0, ClientId=phone, ProtoName=MQTT, ProtoVsn=5, CleanStart=true, KeepAlive=30, "
-     "Username=undefined, Password=)"),
+     "Username=undefined, Password=, Will(Q1, R1, Topic=home/will, of phone Payload(text)=gone))"),
     ("mqtt_packet_sent", "CONNACK(Q0, R0, D0, AckFlags=0, ReasonCode=0)"),
     ("mqtt_packet_received", "SUBSCRIBE(Q1, R0, D0, PacketId=7 TopicFilters=[home/#(#{nl => 0,qos => 1,rap => 0,rh => 0}),"
      "secret/+(#{nl => 0,qos => 2,rap => 0,rh => 0})])"),
@@ -187,6 +187,7 @@ EMQX_EVENTS = [
     ("deliver", "phone", "home/a, b", "2"),
     ("unsubscribe", "phone", "home/#"),
     ("disconnect", "phone"),
+    ("publish", "phone", "home/will, of phone", "4"),
 ]
 
 
@@ -221,7 +222,7 @@ def test_a_trace_of_emqx_counts_microseconds(tmp_path: Path, layout: str) -> Non
         lines.append(json.dumps(about) if layout == "json" else text)
     workload = prepare(tmp_path, "emqx", "\n".join(lines))
     assert workload.origin == "2026-03-01T08:00:00Z"
-    assert workload.publications.time.tolist() == [4.25]
+    assert workload.publications.time.tolist() == [4.25, 10.25]
 
 
 NATS = """\
@@ -343,6 +344,42 @@ def test_the_fields_of_a_capture() -> None:
         ("disconnect", "phone"),
     ]
     assert reasons == {"header": 1, "acknowledgement": 1, "no CONNECT in the capture": 1, "no packet": 1}
+
+
+WILLS = """\
+frame.time_epoch,tcp.stream,tcp.srcport,tcp.flags.fin,mqtt.msgtype,mqtt.clientid,mqtt.topic,mqtt.conflag.qos,mqtt.conflag.retain,\
+mqtt.willtopic,mqtt.willmsg_len,mqtt.disconnect.reason_code
+"1","0","5000","0","1","lamp","","1","1","gone,lamp","3",""
+"2","1","5001","0","1","lamp","","0","0","over","0",""
+"3","0","5000","1","","","","","","","",""
+"4","1","5001","1","","","","","","","",""
+"5","2","5002","0","1","sun","","2","0","set","9",""
+"6","2","5002","0","14","","","","","","","0"
+"7","3","5003","0","1","sun","","2","0","set","9",""
+"8","3","5003","0","14","","","","","","","4"
+"9","4","5004","0","1","sun","","2","0","set","9",""
+"9.5","4","1883","0","14","","","","","","","142"
+"""
+
+
+def test_a_will_is_published_unless_its_client_takes_its_leave() -> None:
+    """When it is lost, when another one takes over, when the broker disconnects it, and when it asks for that."""
+    events, _ = read("tshark", WILLS)
+    assert events == [
+        ("connect", "lamp"),
+        ("publish", "lamp", "gone,lamp", "3"),
+        ("connect", "lamp"),
+        ("disconnect", "lamp"),
+        ("publish", "lamp", "over", "0"),
+        ("connect", "sun"),
+        ("disconnect", "sun"),
+        ("connect", "sun"),
+        ("disconnect", "sun"),
+        ("publish", "sun", "set", "9"),
+        ("connect", "sun"),
+        ("disconnect", "sun"),
+        ("publish", "sun", "set", "9"),
+    ]
 
 
 BROKEN = (

@@ -25,6 +25,24 @@ class LogEvent(NamedTuple):
     group: str | None = None
 
 
+class Wills:
+    """The wills of clients that are connected, by their connections."""
+
+    def __init__(self) -> None:
+        self._wills = dict[str, LogEvent]()
+
+    def keep(self, connection: str, will: LogEvent | None) -> None:
+        """A connection has this will from now on."""
+        self._wills.pop(connection, None)
+        if will is not None:
+            self._wills[connection] = will
+
+    def published(self, connection: str, time: str) -> list[LogEvent]:
+        """What is published as a connection is lost."""
+        will = self._wills.pop(connection, None)
+        return [] if will is None else [will._replace(time=time)]
+
+
 FOREIGN = ""
 """A line that is none of this log."""
 

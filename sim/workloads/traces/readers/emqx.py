@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from sim.workloads.traces.readers.broker_lines import FOREIGN, LineEvents, LogEvent, parse_object
+from sim.workloads.traces.readers.broker_lines import FOREIGN, LineEvents, LogEvent, Wills, parse_object
 
 _TEXT = re.compile(r"(\d{4}-\d\d-\d\dT\S+|\d{16}) \[(\w+)\] (.*)")
 _MICROSECONDS = re.compile(r"^(\d{13})(\d{3})$")  # since 1970, the default of logs in JSON
@@ -14,6 +14,7 @@ _SAID = re.compile(r"(?:^|[ ,])msg: ([\w ]+?)(?:, |$)")
 _PACKET_OF_TEXT = re.compile(r"(?:^|, )packet: (.*)$")
 _PACKET = re.compile(r"([A-Z]+)\(Q([0-2]), R([01]), D([01])(?:, )?(.*)\)", re.DOTALL)
 _CONNECT = re.compile(r"ClientId=(.*), ProtoName=.*?, CleanStart=(true|false)", re.DOTALL)
+_WILL = re.compile(r", Will\(Q([0-2]), R([01]), Topic=(.*?),? Payload(?:\((\w+)\))?=(.*)\)", re.DOTALL)
 _PUBLISH = re.compile(r"Topic=(.*?), PacketId=(\w+)(?:, Payload(?:\((\w+)\))?=(.*))?", re.DOTALL)
 _NUMBER = re.compile(r"PacketId=(\d+)")
 _FILTERS = re.compile(r"TopicFilters=\[(.*)\]", re.DOTALL)
@@ -29,11 +30,12 @@ class EmqxReader:
     """Reads lines whose `msg` is `mqtt_packet_received` or `mqtt_packet_sent`.
 
     The packet is a text such as `PUBLISH(Q1, R0, D0, Topic=home/hall, PacketId=7, Payload=on)`, beside or within `meta`, as is the
-    `clientid`.
+    `clientid`. A client that is lost publishes its will.
     """
 
     def __init__(self) -> None:
         self._asked = dict[tuple[str, str], list[str]]()  # topic filters that wait for their acknowledgement
+        self._wills = Wills()
 
     def read(self, lines: Iterable[str]) -> Iterator[LineEvents]:
         """Yield what each line of a file says."""
@@ -46,7 +48,7 @@ class EmqxReader:
             return FOREIGN
         time, said, client, packet, payload = found
         if said in _CLOSED and client:
-            return [LogEvent(time, "disconnect", client)]
+            return [LogEvent(time, "disconnect", client), *self._wills.published(client, time)]
         if said not in _SENT_AND_RECEIVED:
             return "notice"
         parts = _PACKET.fullmatch(packet)
@@ -55,7 +57,9 @@ class EmqxReader:
         kind, qos, retain, again, rest = parts.groups()
         received = said == _SENT_AND_RECEIVED[0]
         if kind == "CONNECT" and (connect := _CONNECT.match(rest)):
-            return [LogEvent(time, "connect", connect[1] or client, clean=connect[2])]
+            name = connect[1] or client
+            self._wills.keep(name, _will(name, rest))
+            return [LogEvent(time, "connect", name, clean=connect[2])]
         if kind == "PUBLISH" and (publish := _PUBLISH.fullmatch(rest)):
             topic, _, encoding, inside = publish.groups()
             if not received and topic.startswith("$SYS/"):
@@ -64,9 +68,9 @@ class EmqxReader:
                 return "sent again"
             size = _size(payload if inside is None else inside, encoding)
             return [LogEvent(time, "publish" if received else "deliver", client, topic, size, qos=qos, retain=retain)]
-        return self._control(time, kind, client, rest)
+        return self._control(time, received, kind, client, rest)
 
-    def _control(self, time: str, kind: str, client: str, rest: str) -> LineEvents:
+    def _control(self, time: str, received: bool, kind: str, client: str, rest: str) -> LineEvents:
         number = _NUMBER.search(rest)
         key = (client, number[1] if number else "")
         if kind in ("SUBSCRIBE", "UNSUBSCRIBE") and (filters := _FILTERS.search(rest)):
@@ -81,8 +85,11 @@ class EmqxReader:
             refused = [topic for topic, code in granted if code.strip().isdigit() and int(code) >= _REFUSED]
             return [LogEvent(time, "unsubscribe", client, topic) for topic in refused] or "acknowledgement"
         if kind == "DISCONNECT":
-            return [LogEvent(time, "disconnect", client)]
+            if received and not rest.endswith("ReasonCode=4"):  # which asks for the will
+                self._wills.keep(client, None)
+            return [LogEvent(time, "disconnect", client), *self._wills.published(client, time)]
         if kind == "CONNACK" and (code := re.search(r"ReasonCode=(\d+)", rest)) and code[1] != "0":
+            self._wills.keep(client, None)
             return [LogEvent(time, "disconnect", client)]
         return "ping" if kind.startswith("PING") else "acknowledgement"
 
@@ -111,6 +118,15 @@ def _fields(line: str) -> tuple[str, str, str, str, str | None] | None:
     client = (who[1] or who[2] or "") if who else ""
     inside = re.match(r"[A-Z]+\(.*\)(?=, \w+: |$)", packet[1], re.DOTALL) if packet else None
     return _MICROSECONDS.sub(r"\1.\2", parts[1]), said[1] if said else "", client, inside[0] if inside else "", None
+
+
+def _will(client: str, connect: str) -> LogEvent | None:
+    """The will in the text of a CONNECT, if there is one."""
+    found = _WILL.search(connect)
+    if found is None:
+        return None
+    qos, retain, topic, encoding, payload = found.groups()
+    return LogEvent(None, "publish", client, topic, _size(payload, encoding), qos=qos, retain=retain)
 
 
 def _option(options: str, name: str) -> str | None:

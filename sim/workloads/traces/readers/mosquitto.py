@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from sim.workloads.traces.readers.broker_lines import FOREIGN, LineEvents, LogEvent
+from sim.workloads.traces.readers.broker_lines import FOREIGN, LineEvents, LogEvent, Wills
 
 _PACKET = r"\(d([01]), q([0-2]), r([01]), m\d+, '(.*)', \.\.\. \((\d+) bytes\)\)"
 _CONNECTED = re.compile(r"New (?:client|bridge) connected from \S+ as (.*) \((?:p\d+, )?c([01]), k\d+(?:, u'.*')?\)\.")
@@ -37,8 +37,7 @@ class MosquittoReader:
 
     def __init__(self) -> None:
         self._clients = set[str]()
-        self._wills = dict[str, LogEvent]()
-        self._leaving = set[str]()
+        self._wills = Wills()
         self._heading: str | None = None  # what lines that begin with a tab belong to
         self._client = ""
         self._asked = list[tuple[str, str]]()
@@ -71,8 +70,7 @@ class MosquittoReader:
         if found := _CONNECTED.fullmatch(said):
             client, clean = found.groups()
             self._clients.add(client)
-            self._leaving.discard(client)
-            self._wills.pop(client, None)
+            self._wills.keep(client, None)
             self._client, self._heading = client, None
             return [LogEvent(time, "connect", client, clean=clean)]
         if found := _WILL.fullmatch(said):
@@ -83,11 +81,13 @@ class MosquittoReader:
             self._asked = []
             self._clients.add(self._client)
             if self._heading == "DISCONNECT":
-                self._leaving.add(self._client)
+                self._wills.keep(self._client, None)
             return "heading"
         if found := _GONE.fullmatch(said):
             client = found["client"] or found["lost"]
-            return _NOTICE if client == "<unknown>" else self._lost(time, client)  # it never connected
+            if client == "<unknown>":  # it never connected
+                return _NOTICE
+            return [LogEvent(time, "disconnect", client), *self._wills.published(client, time)]
         if said == f"Sending SUBACK to {self._client}" and not self._grants:
             return [LogEvent(time, "subscribe", self._client, topic, qos=qos) for topic, qos in self._asked]
         for reason, pattern in _OTHERS.items():
@@ -95,20 +95,12 @@ class MosquittoReader:
                 return reason
         return self._granted(time, said) or _NOTICE
 
-    def _lost(self, time: str, client: str) -> LineEvents:
-        events = [LogEvent(time, "disconnect", client)]
-        will = self._wills.pop(client, None)
-        if will is not None and client not in self._leaving:
-            events.append(will._replace(time=time))
-        self._leaving.discard(client)
-        return events
-
     def _below(self, time: str, said: str) -> LineEvents:
         """What a line says that belongs to the heading above."""
         if self._heading == "will" and self._will is not None:
             size, retain, qos = self._will.groups()
             will = LogEvent(None, "publish", self._client, said[1:], size, qos=qos, retain=retain)
-            self._wills[self._client] = will
+            self._wills.keep(self._client, will)
             return "will"
         if self._heading == "SUBSCRIBE" and (found := _ASKED.match(said)):
             self._asked.append((found[1], found[2]))

@@ -8,13 +8,15 @@ from itertools import repeat
 
 from sim.workloads.traces.fields import field_pattern, unquoted
 from sim.workloads.traces.layouts import CSV, TSV
-from sim.workloads.traces.readers.broker_lines import FOREIGN, LineEvents, LogEvent
+from sim.workloads.traces.readers.broker_lines import FOREIGN, LineEvents, LogEvent, Wills
 
 TSHARK_FIELDS = ("frame.time_epoch", "tcp.stream", "tcp.srcport", "mqtt.msgtype", "mqtt.clientid", "mqtt.topic")
 _CONNECT, _PUBLISH, _SUBSCRIBE, _UNSUBSCRIBE, _PINGREQ, _PINGRESP, _DISCONNECT = 1, 3, 8, 10, 12, 13, 14
 _TRUE = ("1", "true")
 _ASKED = ("mqtt.sub.qos", "mqtt.subscription_options_qos")  # the latter in MQTT 5.0
+_TEXTS = ("mqtt.clientid", "mqtt.willtopic")  # of the one CONNECT of a row, which may have commas
 _EXPIRY, _NUMBERS = "0x11", ("0x21", "0x27", "0x22", "0x19", "0x17")  # properties of a CONNECT with a number
+_WITH_WILL = "4"  # the reason of a DISCONNECT that asks for the will
 _NO_MESSAGE = "<MISSING>"
 _QUOTED = {layout.delimiter: field_pattern(layout) for layout in (CSV, TSV)}
 
@@ -22,17 +24,19 @@ _QUOTED = {layout.delimiter: field_pattern(layout) for layout in (CSV, TSV)}
 class TsharkReader:
     """Reads rows with a header that names at least `TSHARK_FIELDS`, separated by commas or tabs; cells hold lists, by commas.
 
-    Who sent the CONNECT of a TCP stream is its client; streams without one are left out. A stream that ends disconnects it.
+    Who sent the CONNECT of a TCP stream is its client; streams without one are left out. A stream that ends disconnects it, and
+    unless it has said so before, its will is published.
     """
 
     def __init__(self) -> None:
         self._clients = dict[str, tuple[str, str]]()  # name and port, by stream
+        self._wills = Wills()
 
     def read(self, lines: Iterable[str]) -> Iterator[LineEvents]:
         """Yield what each line of a file says."""
         names: list[str] | None = None
         delimiter = ","
-        self._clients = {}  # streams are numbered in each capture
+        self._clients, self._wills = {}, Wills()  # streams are numbered in each capture
         for line in lines:
             if names is None:
                 delimiter = "\t" if "\t" in line else ","
@@ -60,7 +64,7 @@ class TsharkReader:
             return FOREIGN
         if any(row.get(f"tcp.flags.{flag}", "").lower() in _TRUE for flag in ("fin", "reset")):
             client = self._clients.pop(stream, None)
-            events += [LogEvent(time, "disconnect", client[0])] if client else []
+            events += [LogEvent(time, "disconnect", client[0]), *self._wills.published(stream, time)] if client else []
         return events or (reasons[0] if reasons else "no packet")
 
     def _packet(self, time: str, stream: str, port: str, kind: int, packets: _Packets) -> LineEvents:
@@ -68,10 +72,15 @@ class TsharkReader:
         if kind == _CONNECT:
             name = packets.next("mqtt.clientid") or f"stream {stream}"
             # a client that connects again takes over from its other stream, which ends later
-            self._clients = {other: client for other, client in self._clients.items() if client[0] != name}
+            others = [other for other, client in self._clients.items() if client[0] == name]
+            lost = [will for other in others for will in self._wills.published(other, time)]
+            for other in others:
+                del self._clients[other]
             self._clients[stream] = name, port
+            self._wills.keep(stream, packets.will(name))
             expiry = packets.expiry()
-            return [LogEvent(time, "connect", name, clean=packets.next("mqtt.conflag.cleansess"), expiry=expiry)]
+            connect = LogEvent(time, "connect", name, clean=packets.next("mqtt.conflag.cleansess"), expiry=expiry)
+            return [*lost, connect]
         topics = packets.topics(kind, length)
         flags = (
             {name: packets.next(f"mqtt.{name}") for name in ("qos", "retain", "dupflag")} if kind == _PUBLISH else {}
@@ -96,7 +105,9 @@ class TsharkReader:
             return [LogEvent(time, "unsubscribe", client, topic) for topic in topics]
         if kind == _DISCONNECT:
             self._clients.pop(stream)
-            return [LogEvent(time, "disconnect", client)]
+            if port == own and packets.next("mqtt.disconnect.reason_code") != _WITH_WILL:
+                self._wills.keep(stream, None)
+            return [LogEvent(time, "disconnect", client), *self._wills.published(stream, time)]
         return "ping" if kind in (_PINGREQ, _PINGRESP) else "acknowledgement"
 
 
@@ -107,11 +118,10 @@ class _Packets:
         self.broken = False
         self._row = row
         self._lists = {
-            name: iter(cell.split(","))
-            for name, cell in row.items()
-            if cell and name not in ("mqtt.topic", "mqtt.clientid")
+            name: iter(cell.split(",")) for name, cell in row.items() if cell and name not in ("mqtt.topic", *_TEXTS)
         }
-        self._lists["mqtt.clientid"] = iter([row["mqtt.clientid"]])
+        for name in _TEXTS:
+            self._lists[name] = iter([row.get(name, "")])
         lengths = row.get("mqtt.topic_len", "")
         self._sizes = [int(size) for size in lengths.split(",") if size.isdecimal()]
         self._topics = _cut(row["mqtt.topic"], self._sizes) if self._sizes else row["mqtt.topic"].split(",")
@@ -133,6 +143,12 @@ class _Packets:
         before = sum(one in _NUMBERS for one in properties[: properties.index(_EXPIRY)])
         numbers = self._row.get("mqtt.prop_number", "").split(",")
         return numbers[before] if before < len(numbers) else None
+
+    def will(self, client: str) -> LogEvent | None:
+        """The will of a CONNECT, if it has one and the row says its topic."""
+        flags = {name: self.next(f"mqtt.conflag.{name}") for name in ("qos", "retain")}
+        topic, size = self.next("mqtt.willtopic"), self.next("mqtt.willmsg_len")
+        return LogEvent(None, "publish", client, topic, size, **flags) if topic else None
 
     def topics(self, kind: int, length: str | None) -> list[str]:
         """The topics of the next packet, which has this length: as many as fit into it."""
