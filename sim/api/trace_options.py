@@ -141,12 +141,21 @@ class SparkOptions:
             raise InputError("--conf, --executor-memory: have no effect with --engine in-process, which uses no Spark")
         conf = read_conf(self.conf or ())
         with progress_lines(quiet) as progress:
-            if self.engine == "in-process" or all(layout.kind == "log" for layout in layouts):
+            size = sum(source.bytes for source in sources)
+            alone = (
+                self.engine == "in-process"
+                or (  # which reads brokers' own logs; tasks divide the rows of long ones
+                    all(layout.kind == "log" for layout in layouts)
+                    and size < LONG_LOG
+                    and self.master == SparkOptions.master
+                )
+            )
+            if alone:
                 yield None, {"partitions": self.partitions, "progress": progress}
                 return
             progress(f"starting Spark ({self.master})", "")
             light = not any(map(beyond_kernels, layouts))  # the JVM does no more than hand out tasks
-            short = light or sum(source.bytes for source in sources) < SHORT
+            short = light or size < SHORT
             with spark_session(
                 self.master, self.driver_memory, short, executor_memory=self.executor_memory, conf=conf
             ) as spark:
@@ -156,6 +165,7 @@ class SparkOptions:
 
 
 SHORT = 64 << 20  # bytes of input read in a few seconds
+LONG_LOG = 256 << 20  # bytes of a log from which on it may have more rows than one process handles
 
 
 def choose_layout(

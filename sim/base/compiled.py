@@ -94,6 +94,14 @@ def _alone(index: Path) -> Iterator[None]:
         fcntl.lockf(locks, fcntl.LOCK_UN, 1, byte)
 
 
+def _sent(name: str, function: Callable[..., Any], inline: bool, records: tuple[type, ...]) -> Any:
+    """A kernel in a process that may not have this package, compiled there once, though it may be sent again and again."""
+    known: dict[str, tuple[Any, ...]] = numba.__dict__.setdefault("_sent_kernels", {})
+    if name not in known:  # with the types of records, of which it would otherwise get new ones each time
+        known[name] = numba.njit(forceinline=inline)(function), records
+    return known[name][0]
+
+
 def _widened(kind: Any) -> Any:
     plain = getattr(kind, "literal_type", kind)
     return numba.types.int64 if plain in numba.types.signed_domain else plain
@@ -110,6 +118,11 @@ class _Dispatcher(CPUDispatcher):
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """What kernels call is not compiled again for each constant and each width of a whole number."""
         return super().get_call_template([_widened(arg) for arg in args], {key: _widened(kws[key]) for key in kws})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        function, inline = self.py_func, bool(self.targetoptions.get("forceinline"))
+        records = (kind for kind in function.__globals__.values() if isinstance(kind, type) and issubclass(kind, tuple))
+        return _sent, (f"{function.__module__}.{function.__qualname__}", function, inline, tuple(records))
 
     def compile(self, sig: Any) -> Any:
         with global_compiler_lock, _alone(Path(self._cache._cache_file._index_path)):

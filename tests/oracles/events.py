@@ -205,15 +205,15 @@ def tell(rows: list[Row], persistent: bool = False, filters: str = "exact", queu
     open_: dict[str, list] = {}
     for micros, place, connected, in_force, absences in states:
         time = seconds(micros)
-        if time >= story.horizon:
-            continue
-        row = rows[place] if place is not None else Row(micros, "expiry", None)
         story.absences += [
             (who, seconds(start), min(seconds(end), story.horizon), what)
             for client, start, end, what in absences
             for who in [client, *(f"{one} in {group}" for one, group in apart if one == client)]
             if seconds(start) < story.horizon
         ]
+        if time >= story.horizon:  # as the last rows may be, if they have no effect
+            continue
+        row = rows[place] if place is not None else Row(micros, "expiry", None)
         if row.action == "publish":
             qos = -1 if row.qos is None else row.qos
             story.publications.append((time, row.topic, row.client, row.size, row.retain or 0, qos))

@@ -17,6 +17,7 @@ from sim.workloads.traces import (
     event_pipeline,
     exchange,
     follow_pipeline,
+    log_rows,
     many_checkins,
     many_events,
     many_follows,
@@ -25,6 +26,7 @@ from sim.workloads.traces import (
     quarantine,
     workshop,
 )
+from sim.workloads.traces.broker_logs import BROKER_LOGS
 from sim.workloads.traces.checkin_options import CheckinOptions
 from sim.workloads.traces.event_pipeline import EventOptions, prepare_events
 from sim.workloads.traces.follow_pipeline import FollowOptions, prepare_follows
@@ -60,11 +62,12 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on, some hundreds of rows are many."""
     for module in (pipeline, event_pipeline, follow_pipeline):
         monkeypatch.setattr(module, "MANY_ROWS", 100)
-    for module in (many_checkins, many_follows, exchange, numbered):
+    for module in (many_checkins, many_events, many_follows, exchange, numbered):
         monkeypatch.setattr(module, "PART_ROWS", 700)
     for module in (workshop, quarantine):
         monkeypatch.setattr(module, "PART_LINES", 1500)
-    monkeypatch.setattr(exchange, "BATCH_ROWS", 50)
+    for module in (exchange, many_events):
+        monkeypatch.setattr(module, "BATCH_ROWS", 50)
     monkeypatch.setattr(exchange, "_SAMPLE_BITS", 4)
     for module in (many_checkins, many_events, many_follows):
         monkeypatch.setattr(module, "BLOCK_ROWS", 600)
@@ -144,50 +147,97 @@ def test_follows_are_divided_like_check_ins(
     assert many.interests.indptr.tolist() == one.interests.indptr.tolist()
 
 
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    """A log of 30 clients in a day, with filters of MQTT, persistent sessions, many rows at one time, and rows of no use."""
+SHARED = ["$share/g/home/3", "$share/h/lost"]
+
+
+def rows_of_log(apart: bool = False) -> str:
+    """A log of 30 clients in a day, with filters of MQTT, sessions, retained messages, many rows at one time, and rows of no use.
+
+    Odd clients share their subscriptions; one that is `apart` has others of its own.
+    """
     rng, lines = random.Random(5), []
     for _ in range(5000):
         action = rng.choice(["connect", "disconnect", "subscribe", "unsubscribe", *["publish", "deliver"] * 4, "dance"])
-        topic = (
-            f"home/{rng.randrange(9)}" if "scribe" not in action else rng.choice(["home/#", "home/+", "home/3", "x"])
-        )
         client, who = (rng.choice(["", *range(30)]) for _ in range(2))
+        topic = f"home/{rng.randrange(9)}" if rng.random() < 0.9 else f"{action}/only"
+        if "scribe" in action:
+            shares = client != "" and int(client) % 2 == 1
+            topic = rng.choice(SHARED if shares else ["home/#", "home/+", "home/3", "x", "y/+"])
         time = f"2010-03-01T{rng.randrange(24):02}:{rng.randrange(3):02}:00"
-        said = f"{rng.choice(['', 7])},{who if action == 'deliver' else ''},{rng.choice(['', 0, 1])},{rng.choice(['', '20'])}"
-        lines.append(f"{time},{action},{client},{topic},{said}\n")
-    (tmp_path / "log.csv").write_text("".join(lines))
+        said = f"{rng.choice(['', 0, 7])},{who if action == 'deliver' else ''},{rng.choice(['', 0, 1])},{rng.choice(['', '20'])}"
+        retain = rng.choice([0, 1]) if action in ("publish", "deliver") else ""
+        lines.append(f"{time},{action},{client},{topic},{said},{retain}\n")
+    return "".join([*lines, *["2010-03-01T00:00:00,subscribe,1,home/3,,,,,\n"] * apart])
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    (tmp_path / "log.csv").write_text(rows_of_log())
     return tmp_path / "log.csv"
 
 
-LOG = lay_over(CSV, columns="time,action,client,topic,size,publisher,qos,expiry")
+LOG = lay_over(CSV, columns="time,action,client,topic,size,publisher,qos,expiry,retain")
 
 
-@pytest.mark.parametrize("options", [EventOptions(), EventOptions(persistent=True, filters="mqtt")])
-def test_publications_and_deliveries_of_a_log_are_divided(
+@pytest.mark.parametrize(
+    "options",
+    [
+        EventOptions(),
+        EventOptions(persistent=True, filters="mqtt"),
+        EventOptions(persistent=True, filters="mqtt", live=True),
+    ],
+)
+def test_a_log_is_divided_by_time_and_by_client(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: EventOptions
 ) -> None:
     one = prepare_events(None, [log], tmp_path / "one", LOG, options)
     divided(monkeypatch)
     many = prepare_events(None, [log], tmp_path / "many", LOG, options, partitions=3)
     assert tables(tmp_path / "many") == tables(tmp_path / "one")
-    assert all(len(list((tmp_path / "many" / name).iterdir())) > 2 for name in ("publications", "deliveries"))
+    for name in ("publications", "deliveries", "subscription_events"):
+        assert len(list((tmp_path / "many" / name).iterdir())) > 1
     assert (many.about, many.unmatched) == (one.about, one.unmatched)
     assert many.about == load_workload(tmp_path / "many").about
 
 
-def test_a_log_with_retained_messages_or_shared_subscriptions_is_not(
-    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_members_apart_get_the_deliveries_of_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "log.csv").write_text(rows_of_log(apart=True))
+    options = EventOptions(filters="mqtt")
+    prepare_events(None, [tmp_path / "log.csv"], tmp_path / "one", LOG, options)
     divided(monkeypatch)
-    shared = tmp_path / "shared.csv"
-    shared.write_text(log.read_text() + "2010-03-01T00:00:00,subscribe,1,$share/g/home/3,,,,\n")
-    prepare_events(None, [shared], tmp_path / "w", LOG)
-    assert (tmp_path / "w" / "deliveries.parquet").exists()
-    retained = lay_over(CSV, columns="time,action,client,topic,size,publisher,retain,expiry")
-    prepare_events(None, [log], tmp_path / "w", retained)
-    assert (tmp_path / "w" / "deliveries.parquet").exists()
+    prepare_events(None, [tmp_path / "log.csv"], tmp_path / "many", LOG, options, partitions=3)
+    assert tables(tmp_path / "many") == tables(tmp_path / "one")
+    assert "1 in $share/g/home/3" in tables(tmp_path / "many")["users"]["name"].to_pylist()
+
+
+def test_the_log_of_a_broker_is_divided_and_spread_over_its_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, second, lines = random.Random(6), 1772352000, list[str]()
+    for _ in range(2500):
+        second += rng.random() < 0.05
+        who, topic = f"c{rng.randrange(9)}", f"home/{rng.randrange(4)}"
+        said = [
+            f"New client connected from 127.0.0.1:1 as {who} (p2, c0, k60).",
+            f"Received PUBLISH from {who} (d0, q1, r{rng.randrange(2)}, m1, '{topic}', ... (2 bytes))",
+            f"Sending PUBLISH to {who} (d0, q0, r{rng.randrange(2)}, m0, '{topic}', ... (2 bytes))",
+            f"Received SUBSCRIBE from {who}\n{second}: \thome/# (QoS 0)\n{second}: Sending SUBACK to {who}",
+            f"Received PINGREQ from {who}",
+            f"Client {who} disconnected.",
+        ]
+        lines.append(f"{second}: {rng.choices(said, [1, 8, 8, 2, 1, 1])[0]}\n")
+    files = [tmp_path / "a.log", tmp_path / "b.log"]
+    for file, some in zip(files, (lines[:1000], lines[1000:]), strict=True):
+        file.write_text("".join(some))
+    layout, options = BROKER_LOGS["mosquitto"].layout, EventOptions(filters="mqtt")
+    prepare_events(None, files, tmp_path / "one", layout, options)
+    divided(monkeypatch)
+    for name, size in (("_BATCH", 40), ("PIECE_ROWS", 100)):
+        monkeypatch.setattr(log_rows, name, size)
+    many = prepare_events(None, files, tmp_path / "many", layout, options)
+    assert tables(tmp_path / "many") == tables(tmp_path / "one")
+    assert len(list((tmp_path / "many" / "publications").iterdir())) > 1
+    assert many.about == load_workload(tmp_path / "one").about
 
 
 def test_so_do_tasks_of_spark_however_files_are_cut(

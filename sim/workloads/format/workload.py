@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import Self, get_args, get_origin, get_type_hints
 
@@ -31,8 +32,22 @@ def _unsaid() -> NDArray[np.int8]:
     return np.empty(0, np.int8)
 
 
+def _dtypes_of(table: type) -> dict[str, np.dtype[np.generic]]:
+    types = {}
+    for name, hint in get_type_hints(table).items():
+        kind, given = get_origin(hint), get_args(hint)
+        if hasattr(kind, "__value__"):  # from numpy 2.5 on, NDArray is an alias that has to be looked into
+            hint = kind.__value__[given]
+            kind, given = get_origin(hint), get_args(hint)
+        if kind is np.ndarray:
+            types[name] = np.dtype(get_args(given[1])[0])
+    return types
+
+
 class ColumnTable:
     """Base of frozen dataclasses whose fields are the columns of a table: arrays of one length."""
+
+    _dtypes = dict[str, np.dtype[np.generic]]()  # noqa: RUF012 - a hint would be that of a column
 
     def __len__(self) -> int:
         return len(next(iter(vars(self).values())))
@@ -42,18 +57,15 @@ class ColumnTable:
         """All columns by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
+    def __init_subclass__(cls) -> None:
+        # now, as a process that is sent a class by value, with this, does not know the names in its hints
+        with suppress(NameError):
+            cls._dtypes = _dtypes_of(cls)
+
     @classmethod
     def dtypes(cls) -> dict[str, np.dtype[np.generic]]:
         """The type of each column that is a numpy array."""
-        types = {}
-        for name, hint in get_type_hints(cls).items():
-            kind, given = get_origin(hint), get_args(hint)
-            if hasattr(kind, "__value__"):  # from numpy 2.5 on, NDArray is an alias that has to be looked into
-                hint = kind.__value__[given]
-                kind, given = get_origin(hint), get_args(hint)
-            if kind is np.ndarray:
-                types[name] = np.dtype(get_args(given[1])[0])
-        return types
+        return cls._dtypes
 
     @classmethod
     def none(cls) -> Self:

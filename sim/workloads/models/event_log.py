@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 # Any: further fields of the workload, by name.
@@ -30,7 +30,11 @@ from sim.workloads.format.workload import (
 )
 from sim.workloads.models.live_filters import begins_or_ends
 from sim.workloads.models.log_sessions import (
+    LogAbsences,
     LogChanges,
+    LogQualities,
+    LogRequests,
+    LogSessions,
     follow,
     retained_before,
     retained_requests,
@@ -40,11 +44,58 @@ from sim.workloads.models.log_tables import SECOND, Delivered, EventLog, EventPu
 from sim.workloads.models.shared_subscriptions import Members, SharedNames, Subscribed, with_shared_filters
 
 
-class Unused(NamedTuple):
-    """Which rows of `log.control` change nothing, and which of `log.delivered` had been retained before the log began."""
+class Causes(NamedTuple):
+    """Which rows of `log.control` change nothing, and which of `log.delivered` had been retained before the log began.
+
+    `rows` has, by table of the workload, the row of `log.control` by which each of its rows is there, as in `follow_sessions`.
+    """
 
     no_effect: NDArray[np.bool_]
     retained: NDArray[np.bool_]
+    rows: Mapping[str, NDArray[np.int64]]
+
+
+class Effects(NamedTuple):
+    """What comes of the rows of control of a log, which has names for the filters that are shared: which have an `effect`."""
+
+    log: EventLog
+    shared: SharedNames
+    effect: NDArray[np.bool_]
+    sessions: LogSessions
+    changes: LogChanges
+    absences: LogAbsences
+    requests: LogRequests
+    granted: LogQualities
+
+    @property
+    def wanted(self) -> NDArray[np.int32]:
+        """The topics and filters to which rows with an effect subscribe or did so, -1 for other rows."""
+        found: NDArray[np.int32] = self.shared.filter_of[self.log.control.topic[self.effect]]
+        return found
+
+
+class LongerLog(NamedTuple):
+    """What is known of a log of which only some clients are looked at: the first and the last time (µs), and all topics."""
+
+    span: tuple[int, int]
+    topics: NDArray[np.int32]
+
+
+def effects_of(log: EventLog, persistent: bool, filters: str, queues_qos_0: bool) -> Effects:
+    """What comes of the rows of control; parameters are as in `event_workload`."""
+    grammar = GRAMMARS[filters]
+    log, shared = with_shared_filters(log, by_queue=filters == "nats")
+    control, published = log.control, log.published
+    effect, sessions, changes, absences = follow(control, len(log.clients), persistent, queues_qos_0)
+    requests = retained_requests(control, published, shared.group_of >= 0, log.topics, grammar)
+    granted = subscribed_qualities(control, shared, published, log.topics, grammar)
+    effect[requests.row] = effect[granted.row] = True
+    return Effects(log, shared, effect, sessions, changes, absences, requests, granted)
+
+
+def are_wild(names: Sequence[str], grammar: Grammar) -> NDArray[np.bool_]:
+    """Which names have a wildcard; the last entry is for -1, which is no name."""
+    return np.array([has_wildcard(name, grammar) for name in names] + [True])
 
 
 def event_workload(
@@ -54,42 +105,40 @@ def event_workload(
     filters: str = "exact",
     live: bool = False,
     queues_qos_0: bool = False,
+    longer: LongerLog | None = None,
     **about: Any,
-) -> tuple[Workload | None, Unused]:
+) -> tuple[Workload | None, Causes]:
     """The workload, and the rows that are not used; None where no row at all is left.
 
     Users and topics are those that occur. Subscriptions end with the session or, if `persistent`, stay in force until the client
     returns; where connects are `clean` or have an `expiry`, that decides; those of quality of service 0 are not in force meanwhile
     unless the broker `queues_qos_0`. A subscription to a filter, in the grammar of that name (`GRAMMARS`), is one to every topic that
-    it matches, unless filters are `live`: then they are topics of the kind of a filter. `about` are further fields of the workload.
+    it matches, unless filters are `live`: then they are topics of the kind of a filter. Of a `longer` log, this has the rows of control
+    of some clients. `about` are further fields of the workload.
     """
-    grammar = GRAMMARS[filters]
-    log, shared = with_shared_filters(log, by_queue=filters == "nats")
-    control, published = log.control, log.published
-    effect, sessions, changes, absences = follow(control, len(log.clients), persistent, queues_qos_0)
-    requests = retained_requests(control, published, shared.group_of >= 0, log.topics, grammar)
-    granted = subscribed_qualities(control, shared, published, log.topics, grammar)
-    effect[requests.row] = effect[granted.row] = True
-    unused = Unused(~effect, retained_before(log.delivered, published))
-    delivered = log.delivered.rows(~unused.retained) if unused.retained.any() else log.delivered
+    effects = effects_of(log, persistent, filters, queues_qos_0)
+    log, shared, effect, sessions, changes, absences, requests, granted = effects
+    control, published, wanted = log.control, log.published, effects.wanted
+    retained = retained_before(log.delivered, published)
+    delivered = log.delivered.rows(~retained) if retained.any() else log.delivered
     kept = np.flatnonzero(effect)
-    micros = [times for times in (control.micros[kept], published.micros, delivered.micros) if len(times)]
-    if not micros:
-        return None, unused
-    origin = min(int(times[0]) for times in micros) // SECOND * SECOND
-    horizon = (max(int(times[-1]) for times in micros) - origin) // SECOND + 1.0
+    span = _span(control.micros[kept], published.micros, delivered.micros) if longer is None else longer.span
+    if span is None:
+        return None, Causes(~effect, retained, {})
+    origin = span[0] // SECOND * SECOND
+    horizon = (span[1] - origin) // SECOND + 1.0
     changes = changes.rows(changes.micros < origin + horizon * SECOND)
     absences = absences.rows(absences.start < origin + horizon * SECOND)
 
     def seconds(times: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.minimum((times - origin) / SECOND, horizon)
 
-    wild = np.array([has_wildcard(name, grammar) for name in log.topics] + [True])  # and -1, which is not a topic
-    wanted = shared.filter_of[control.topic[kept]]
-    topic = Numbering(log.topics, wanted[~wild[wanted]], published.topic, delivered.topic)
+    wild = are_wild(log.topics, GRAMMARS[filters])
+    more = () if longer is None else (longer.topics,)
+    topic = Numbering(log.topics, wanted[~wild[wanted]], published.topic, delivered.topic, *more)
     published = replace(published, topic=topic(published.topic))
     delivered = replace(delivered, topic=topic(delivered.topic))
-    expansion = _Filters(shared, log.topics, topic, grammar)
+    expansion = _Filters(shared, log.topics, topic, GRAMMARS[filters])
     lasting = np.unique(wanted[wild[wanted] & (wanted >= 0)]) if live else np.empty(0, np.int32)
     asked, there = expansion.subscribed(changes, lasting if live else None)
     members, unmatched = Members(log.clients, shared, there), expansion.unmatched(changes, published, delivered)
@@ -105,6 +154,8 @@ def event_workload(
     ends = np.append(seconds(control.micros), horizon)  # the last entry is for -1, sessions that stay open
     columns = seconds(published.micros), published.topic, user(published.client), published.size
     publications = Publications(*columns, np.maximum(published.retain, 0), published.qos)
+    rows = {"subscription_events": changes.row, "sessions": sessions.began, "absences": absences.row}
+    rows |= {"retained_requests": requests.row, "qualities": granted.row}
     return Workload(
         kind="events",
         horizon=horizon,
@@ -126,7 +177,13 @@ def event_workload(
         origin=f"{np.datetime64(origin // SECOND, 's')}Z",
         unmatched=unmatched,
         **about,
-    ), unused
+    ), Causes(~effect, retained, rows)
+
+
+def _span(*times: NDArray[np.int64]) -> tuple[int, int] | None:
+    """The first and the last of ascending times, None if there is none at all."""
+    some = [(int(micros[0]), int(micros[-1])) for micros in times if len(micros)]
+    return (min(first for first, _ in some), max(last for _, last in some)) if some else None
 
 
 def filters_unexpanded(workload: Workload, filters: str) -> int:
@@ -219,5 +276,5 @@ class _Filters:
     def expanded(self, changes: LogChanges) -> LogChanges:
         """Changes of subscriptions to the topics that filters match, in force while any filter of the user matches the topic."""
         source, topic = self._matched(changes.topic)
-        micros, client, action = changes.micros[source], changes.client[source], changes.action[source]
-        return LogChanges(micros, client, topic, action).rows(begins_or_ends(client, topic, action))
+        found = replace(changes.rows(source), topic=topic)
+        return found.rows(begins_or_ends(found.client, topic, found.action))

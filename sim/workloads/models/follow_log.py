@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 # Any: further fields of the workload, by name.
@@ -86,9 +86,7 @@ def follow_workload(
     def seconds(micros: NDArray[np.int64]) -> NDArray[np.float64]:
         return (micros - origin) / SECOND
 
-    wanted, changes, left_out = join_follows(
-        log.follows, len(log.users), (origin, origin + days * _DAY), chosen, join_intervals
-    )
+    wanted, changes, left_out = join_follows(log.follows, len(log.users), (origin, origin + days * _DAY), chosen)
     indptr, indices = _csr(wanted, len(log.users))
     del wanted
     time, changed, action = _in_order(changes)
@@ -148,11 +146,10 @@ def join_follows(
     users: int,
     span: tuple[int, int],
     chosen: NDArray[np.bool_] | None,
-    join: Callable[..., int],
 ) -> tuple[list[NDArray[np.int64]], list[FollowChanges], dict[str, NDArray[np.int64]]]:
     """The pairs (user << 32 | topic) in force when a span (µs) begins, ascending; the changes until it ends; the rows left out.
 
-    `chosen` and the reasons of rows are as in `follow_workload`, `join` is `join_intervals`.
+    `chosen` and the reasons of rows are as in `follow_workload`.
     """
     origin, end = span
     dropped: dict[str, list[NDArray[np.int64]]] = {"outside_window": [], "duplicate": [], "not_sampled": []}
@@ -169,7 +166,7 @@ def join_follows(
         follows.append(table)
     wanted, changes = list[NDArray[np.int64]](), list[FollowChanges]()
     for part in _parts(follows, users):
-        pair, since, until, needed = _intervals(part, join)
+        pair, since, until, needed = _intervals(part)
         dropped["duplicate"].append(part.row[~needed])
         if chosen is not None:
             dropped["not_sampled"].append(part.row[needed & ~chosen[part.user]])
@@ -198,7 +195,7 @@ def _parts(tables: Sequence[Follows], users: int) -> Iterator[Follows]:
 
 
 def _intervals(
-    part: Follows, join: Callable[..., int]
+    part: Follows,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """The joined intervals: user << 32 | topic, since, until; and the mask of the part's rows that they need."""
     assert part.since is not None
@@ -207,7 +204,7 @@ def _intervals(
     order = np.lexsort((part.row, -part.until, part.since, pair))
     ordered = np.ones(len(pair), np.bool_)
     first, end = np.empty(len(pair), np.int64), np.empty(len(pair), np.int64)
-    count = join(pair[order], part.since[order], part.until[order], ordered, first, end)
+    count = join_intervals(pair[order], part.since[order], part.until[order], ordered, first, end)
     needed = np.empty(len(pair), np.bool_)
     needed[order] = ordered
     begin = order[first[:count]]

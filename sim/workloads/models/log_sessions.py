@@ -36,22 +36,27 @@ class LogSessions(ColumnTable):
 
 @dataclass(frozen=True)
 class LogChanges(ColumnTable):
-    """Subscriptions that come into force (+1) or cease (-1), by time (µs)."""
+    """Subscriptions that come into force (+1) or cease (-1), by time (µs), and the row by which, as in `follow_sessions`."""
 
     micros: NDArray[np.int64]
     client: NDArray[np.int32]
     topic: NDArray[np.int32]
     action: NDArray[np.int8]
+    row: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class LogAbsences(ColumnTable):
-    """When clients with subscriptions in force were away, by start (µs), as in `Absences`; `end` is LOG_NEVER if they do not return."""
+    """When clients with subscriptions in force were away, by start (µs), as in `Absences`; `end` is LOG_NEVER if they do not return.
+
+    `row` is that by which it was found, as in `follow_sessions`.
+    """
 
     client: NDArray[np.int32]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     session: NDArray[np.int8]
+    row: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -110,19 +115,20 @@ def follow(
     found = Followed(np.ones(rows, np.bool_), np.empty(rows, np.int64), np.empty(rows, np.int64))
 
     def run(changes: int, absences: int) -> tuple[int, int, int, ChangesOfLog, AbsencesOfLog]:
-        out = ChangesOfLog(np.empty(changes, np.int64), np.empty(changes, np.int64), np.empty(changes, np.int8))
-        away = np.empty(absences, np.int32), *np.empty((2, absences), np.int64), np.empty(absences, np.int8)
-        missed = AbsencesOfLog(*away)
+        by, pair_of, row = np.empty((3, changes), np.int64)
+        start, end, cause = np.empty((3, absences), np.int64)
+        out = ChangesOfLog(by, pair_of, np.empty(changes, np.int8), row)
+        missed = AbsencesOfLog(np.empty(absences, np.int32), start, end, np.empty(absences, np.int8), cause)
         return *follow_sessions(read, kept, found, out, missed), out, missed
 
     _, changes, absences, _, _ = run(0, 0)
-    sessions, _, _, (micros, which, action), missed = run(changes, absences)
+    sessions, _, _, (micros, which, action, row), missed = run(changes, absences)
     order, subscription = np.argsort(micros, kind="stable"), pairs[which]
     client, topic = (subscription >> 32).astype(np.int32), (subscription & 0xFFFFFFFF).astype(np.int32)
     return (
         found.effect,
         LogSessions(found.began[:sessions], found.ended[:sessions]),
-        LogChanges(micros, client, topic, action).rows(order),
+        LogChanges(micros, client, topic, action, row).rows(order),
         LogAbsences(*missed).rows(np.argsort(missed.start, kind="stable")),
     )
 

@@ -17,7 +17,8 @@ from sim.workloads.models.log_sessions import LogAbsences, LogChanges
 from sim.workloads.models.log_tables import Delivered, EventLog, EventPublications
 
 _PREFIXES = {"$share/": 2, "$queue/": 1}  # and the number of slashes before the filter
-_IN = " in "
+IN_GROUP = " in "
+"""What is between the client and the group in the name of a member that is apart."""
 
 
 def shared_filter(name: str) -> str | None:
@@ -29,9 +30,14 @@ def shared_filter(name: str) -> str | None:
     return None
 
 
+def group_name(name: str, by_queue: bool) -> str:
+    """The name of the group that shares by a name of which `shared_filter` is not None, see `with_shared_filters`."""
+    return name.removesuffix(f"/{shared_filter(name)}") if by_queue else name
+
+
 def is_member_apart(user: str) -> bool:
     """Whether a user is a membership of a client, by its name (see `Members`)."""
-    return any(f"{_IN}{prefix}" in user for prefix in _PREFIXES)
+    return any(f"{IN_GROUP}{prefix}" in user for prefix in _PREFIXES)
 
 
 class SharedNames(NamedTuple):
@@ -73,7 +79,7 @@ def with_shared_filters(log: EventLog, by_queue: bool) -> tuple[EventLog, Shared
     groups = dict[str, int]()
     for name, filter_ in sorted(shared.items()):
         text = log.topics[name]
-        group = text.removesuffix(f"/{filter_}") if by_queue else text
+        group = group_name(text, by_queue)
         group_of[name], filter_of[name] = groups.setdefault(group, len(groups)), position[filter_]
     return log, SharedNames(list(groups), group_of, filter_of)
 
@@ -102,7 +108,7 @@ class Members:
         least = np.repeat(group[order][first], np.diff(first, append=len(pair)))
         meets = order[group[order] != least]
         self._apart = np.unique(client[meets].astype(np.int64) << 32 | group[meets])
-        self.names = [f"{clients[key >> 32]}{_IN}{names.groups[key & 0xFFFFFFFF]}" for key in self._apart.tolist()]
+        self.names = [f"{clients[key >> 32]}{IN_GROUP}{names.groups[key & 0xFFFFFFFF]}" for key in self._apart.tolist()]
 
     def user_of(self, client: NDArray[np.int32], group: NDArray[np.int32]) -> NDArray[np.int32]:
         """The users that clients are in groups (-1: by themselves)."""
@@ -153,7 +159,7 @@ def receiving_groups(
     for client, topic, group in zip(*(column.tolist() for column in subscribed), strict=True):
         ways[client, topic].add(group)
     states = defaultdict[tuple[int, int], list[tuple[int, int]]](list)
-    for micros, client, topic, action in zip(*(column.tolist() for column in changes.columns.values()), strict=True):
+    for micros, client, topic, action, _ in zip(*(column.tolist() for column in changes.columns.values()), strict=True):
         if -1 in ways.get((client, topic), ()):
             states[client, topic].append((micros, action))
     times = _times({topic for _, topic in ways}, published)

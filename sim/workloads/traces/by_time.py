@@ -16,7 +16,7 @@ from sim.files.parquet import arrow, write_tables
 from sim.workloads.format.parts import part_name
 from sim.workloads.models.location import Visits, cell_keys
 from sim.workloads.traces.exchange import SharedArrays, SortedRows, block_limits
-from sim.workloads.traces.spark_tasks import TaskResult, compiled_once
+from sim.workloads.traces.spark_tasks import TaskResult
 
 _CHANGING = 1 << 17  # visits whose changes are in memory at once
 
@@ -136,7 +136,7 @@ class BlockWriter:
             here[users] = self.grid.read(f"here-{part}", block)
         friends = self.grid.read("friends").reshape(self.friends)
         followed_from, followers = (self.grid.read(name) for name in ("followed_from", "followers"))
-        compiled, out_type = compiled_once(*self.changes)
+        compiled, out_type = self.changes
         for start in range(0, max(len(visits), 1), _CHANGING):
             steps = tuple(getattr(visits, name)[start : start + _CHANGING] for name in ("time", "user", "cell"))
             room = 2 * int((1 + np.diff(followed_from))[steps[1]].sum())

@@ -72,15 +72,16 @@ def prepare_events(
             **({"live_filters": True} if options.live else {}),
             "size": options.size,
         }
-        if shelf.rows > MANY_ROWS and layout.kind != "log":
-            found = prepare_many_events(shop, shelf, stages.flags_of(layout), generator, options.persistent)
+        queues_qos_0 = layout.kind == "log" and BROKER_LOGS[layout.name].queues_qos_0
+        if shelf.rows > MANY_ROWS:
+            spread, flags = layout.kind == "log", stages.flags_of(layout)
+            found = prepare_many_events(shop, shelf, flags, generator, spread, queues_qos_0)
             if found is not None:
                 return found
         progress("following sessions", "")
         log, row, row_delivered, seen = stages.load_events(shelf, layout)
         times = [table.micros for table in (log.control, log.published, log.delivered)]
         shop.warn_of_strays(rows_per_day(times), "events")
-        queues_qos_0 = layout.kind == "log" and BROKER_LOGS[layout.name].queues_qos_0
         workload, unused = event_workload(
             log,
             persistent=options.persistent,
@@ -90,7 +91,7 @@ def prepare_events(
             generator={**generator, **({"seen": seen} if seen else {})},
         )
         del log  # which is as large as the workload
-        shop.leave_out({"no_effect": row[unused.no_effect], "retained": row_delivered[unused.retained]})
+        shop.leave_out({"retained": row_delivered[unused.retained], "no_effect": row[unused.no_effect]})
         if workload is None:
             raise shop.nothing_usable("none of {} is usable")
         return shop.finish(workload)

@@ -96,13 +96,16 @@ class SortedRows:
     starts: NDArray[np.int64]
 
 
-def write_sorted(folder: Directory, name: str, columns: Columns, owner: str = "") -> SortedRows:
-    """Write rows that are in order of their first column, which is of integers."""
+def write_sorted(
+    folder: Directory, name: str, columns: Columns, owner: str = "", batch: int | None = None
+) -> SortedRows:
+    """Write rows that are in order of their first column, which is of integers, in batches of `BATCH_ROWS` or this number."""
+    batch = batch or BATCH_ROWS
     rows = pa.record_batch({column: arrow(values) for column, values in columns.items()})
     with folder.output(name) as file, pa.ipc.new_file(file, rows.schema) as writer:
-        for start in range(0, max(len(rows), 1), BATCH_ROWS):
-            writer.write_batch(rows.slice(start, BATCH_ROWS))
-    return SortedRows(name, owner, next(iter(columns.values()))[::BATCH_ROWS].astype(np.int64))
+        for start in range(0, max(len(rows), 1), batch):
+            writer.write_batch(rows.slice(start, batch))
+    return SortedRows(name, owner, next(iter(columns.values()))[::batch].astype(np.int64))
 
 
 def some_values(values: NDArray[np.int64], row: NDArray[np.int64]) -> NDArray[np.int64]:

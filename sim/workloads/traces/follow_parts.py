@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ from sim.workloads.traces.follow_tables import FollowTable
 from sim.workloads.traces.numbered import USERS, TimedRuns, renumbered, write_names
 from sim.workloads.traces.quarantine import row_number
 from sim.workloads.traces.shelves import Piece, Shelf
-from sim.workloads.traces.spark_tasks import TaskResult, compiled_once
+from sim.workloads.traces.spark_tasks import TaskResult
 from sim.workloads.traces.strays import rows_per_day
 from sim.workloads.traces.typed import Names
 from sim.workloads.traces.user_filters import sampled
@@ -132,14 +132,12 @@ class FollowPart:
     span: tuple[int, int]
     sample: float
     streams: Streams
-    join: Callable[..., int]
 
     def __call__(self, part: int) -> tuple[int, TaskResult]:
         """The files, how many rows they have, and how many rows were dropped, by reason."""
         follows, users, topics, kinds = self._load(part)
         chosen = None if self.sample == 1 else sampled(users.names, self.sample, self.streams)
-        (join,) = compiled_once(self.join)
-        wanted, changes, dropped = join_follows([follows], len(users.names), self.span, chosen, join)
+        wanted, changes, dropped = join_follows([follows], len(users.names), self.span, chosen)
         write_dropped(self.folder, f"dropped-{part}", dropped)
         pair = np.concatenate([np.zeros(0, np.int64), *wanted])
         micros = np.concatenate([np.zeros(0, np.int64), *(times for times, _, _ in changes)])

@@ -21,6 +21,8 @@ from sim.workloads.traces.shelves import Piece, PieceWriter
 from sim.workloads.traces.sources import Source
 
 _BATCH = 1 << 16  # events
+PIECE_ROWS = 1 << 20
+"""Rows of a piece, from which on another one begins."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,8 @@ def read_log(
     """
     pieces, left_out = list[Piece](), Counter[str]()
     for number, source in zip(count(first), sources, strict=False):
+        own, without, line = list[Piece](), Counter[str](), -1
         writer = PieceWriter(folder, Piece(number, 0))
-        without = Counter[str]()
         batch = list[tuple[int, str, LogEvent | None, bool]]()
         for line, raw, made in _lines(reader, Range(number, source.path, 0, None), encoding):
             if isinstance(made, str) and made != FOREIGN:
@@ -67,14 +69,24 @@ def read_log(
                 _write(batch, rules, writer)
                 report(f"{source.name}, line {line + 1:,}")
                 batch = []
+                if writer.piece.faults.total() >= PIECE_ROWS:
+                    own.append(_closed(writer, line))
+                    writer = PieceWriter(folder, Piece(number, line + 1))
         _write(batch, rules, writer)
-        writer.close()
-        if without and not writer.piece.faults.total():
+        own.append(_closed(writer, line))
+        if without and not any(piece.faults.total() for piece in own):
             said = ", ".join(f"{reason} {lines:,}" for reason, lines in sorted(without.items()))
             raise WorkloadError(f"{source.path}: no line says what a client does ({said})")
-        pieces.append(writer.piece)
+        pieces += own
         left_out += without
     return pieces, left_out
+
+
+def _closed(writer: PieceWriter, last: int) -> Piece:
+    """The piece that ends with a line."""
+    writer.close()
+    writer.piece.lines = last + 1 - writer.piece.start
+    return writer.piece
 
 
 def _lines(reader: LogReader, whole: Range, encoding: str) -> Iterator[tuple[int, str, LineEvents]]:
@@ -111,4 +123,4 @@ def _write(batch: Sequence[tuple[int, str, LogEvent | None, bool]], rules: Rules
     texts = zip(*(event or nothing for event in events), strict=True)
     columns = {name: pa.array(text, pa.string()) for name, text in zip(LogEvent._fields, texts, strict=True)}
     fields = Fields(_Rows(raw, np.array(several)), parsed, columns)
-    write_judged(rules(fields), fields, np.array(rows, np.int64), writer)
+    write_judged(rules(fields), fields, np.array(rows, np.int64) - writer.piece.start, writer)

@@ -20,7 +20,7 @@ from sim.workloads.traces.by_user import DroppedRows, PieceSplitter, UserPart
 from sim.workloads.traces.checkin_options import CheckinOptions
 from sim.workloads.traces.exchange import BLOCK_ROWS, PART_ROWS, SortedRows, cut_blocks
 from sim.workloads.traces.shelves import Shelf
-from sim.workloads.traces.spark_tasks import TaskResult, by_value
+from sim.workloads.traces.spark_tasks import TaskResult
 from sim.workloads.traces.strays import days_of_all
 from sim.workloads.traces.times import iso
 from sim.workloads.traces.user_filters import calendar_months
@@ -61,7 +61,7 @@ def prepare_many(
 
     writer = BlockWriter(
         *(grid, shop.tables, blocks, files, days[0] * _DAY, friends.shape, options.size),
-        (subscription_changes if shop.spark is None else by_value(subscription_changes), ChangesOut),
+        (subscription_changes, ChangesOut),
     )
     for table in (*_TABLES, "quarantine"):
         shop.tables.below(table)

@@ -18,7 +18,6 @@ from sim.workloads.format.demand import read_interests
 from sim.workloads.format.folder import read_event_table
 from sim.workloads.format.parts import files_of, read_later
 from sim.workloads.format.workload import DAY, Interests, Publications, SubscriptionEvents, Topics, Users, Workload
-from sim.workloads.models.follow_kernels import join_intervals
 from sim.workloads.models.follow_log import days_of, unfollowed
 from sim.workloads.models.log_tables import SECOND
 from sim.workloads.traces.by_user import DroppedRows
@@ -27,7 +26,6 @@ from sim.workloads.traces.follow_parts import FollowPart, FollowSplitter, Follow
 from sim.workloads.traces.follow_tables import FollowTable, follow_origins
 from sim.workloads.traces.numbered import NAMES, USERS, keep_numbers, read_names
 from sim.workloads.traces.shelves import Shelf
-from sim.workloads.traces.spark_tasks import by_value
 from sim.workloads.traces.strays import days_of_all
 from sim.workloads.traces.times import iso
 from sim.workloads.traces.workshop import Workshop
@@ -66,9 +64,8 @@ def prepare_many_follows(
     shop.warn_of_strays(days_of_all([split["days"] for split in splits]), "publications")
     origin, days = days_of(min(times), max(times))
     span = (origin, origin + days * int(DAY) * SECOND)
-    join = join_intervals if shop.spark is None else by_value(join_intervals)
     files = [split["split"] for split in splits]
-    part = FollowPart(files, parts, kinds, shop.work, span, sample, streams, join)
+    part = FollowPart(files, parts, kinds, shop.work, span, sample, streams)
     found = shop.each(part, range(parts), f"joining follows of {shop.reasons[None]:,} rows")
     shop.count(sum((Counter(one["dropped"]) for one in found), Counter[str]()))
     rows = sum((Counter(one["rows"]) for one in found), Counter[str]())

@@ -25,8 +25,8 @@ RowFault = tuple[str | None, str | None]
 class Piece:
     """What a task found in a range of a source: how many lines and rows by their faults, the first of each, and where they are.
 
-    `start` is where the range begins, in bytes, or, in Parquet (`numbered`), the number of its first row. Rows are numbered from 0.
-    A first row is its number, what stands there, and the text of the field that is wrong.
+    `start` is where the range begins, in bytes, or, in Parquet (`numbered`) and in logs of brokers, the number of its first row or
+    line. Rows are numbered from 0. A first row is its number, what stands there, and the text of the field that is wrong.
     """
 
     source: int

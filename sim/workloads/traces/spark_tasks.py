@@ -11,6 +11,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
+from pathlib import Path
 
 # Any: tasks tell values of many types.
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -38,35 +39,23 @@ TaskWork = Callable[[TaskItem], tuple[int, TaskResult]]
 _NO_TYPE = ("source", "block", "reason", "column", "found")
 
 
-def by_value(kernel: Callable[..., int]) -> Callable[..., int]:
-    """The function of a kernel, which can be sent to executors where the kernel cannot."""
-    plain: Callable[..., int] = getattr(kernel, "py_func", kernel)
-    return plain
-
-
-def compiled_once(function: Callable[..., int], *types: type) -> tuple[Any, ...]:
-    """A kernel `by_value` and the types of its records, compiled once in a process, though each task has an own function and types."""
-    if hasattr(function, "py_func"):
-        return function, *types
-    import numba  # which executors have, as they perform runs
-
-    known: dict[str, tuple[Any, ...]] = numba.__dict__.setdefault("_compiled_once", {})
-    if function.__name__ not in known:
-        known[function.__name__] = numba.njit(function), *types
-    return known[function.__name__]
-
-
 def in_tasks(
-    spark: sql.SparkSession, work: TaskWork[TaskItem], items: Sequence[TaskItem], rows: Accumulator[int]
+    spark: sql.SparkSession,
+    work: TaskWork[TaskItem],
+    items: Sequence[TaskItem],
+    rows: Accumulator[int],
 ) -> list[TaskResult]:
-    """What is found in each item, each by a task of its own that adds its rows to `rows`."""
+    """What is found in each item, each by a task of its own that adds its rows to `rows`.
+
+    Work whose `compiled` is true needs several kernels, which processes of this machine have on disk.
+    """
 
     def task(number: int) -> bytes:
         done, found = work(items[number])
         rows.add(done)
         return pickle.dumps(found)
 
-    with _shipped():
+    with _known(spark) if getattr(work, "compiled", False) and is_local(spark) else _shipped():
         numbers = spark.sparkContext.parallelize(range(len(items)), len(items))
         found = numbers.map(task).collect()
     return [pickle.loads(one) for one in found]  # noqa: S301 - from our own executors
@@ -120,6 +109,23 @@ def _has_size(path: ReadableFile, size: int) -> bool:
             return file.seek(0, os.SEEK_END) == size
     except OSError:
         return False
+
+
+def is_local(spark: sql.SparkSession) -> bool:
+    """Whether tasks are processes of this machine, beside the command."""
+    master = str(spark.sparkContext.master)
+    return master.startswith("local") and not master.startswith("local-cluster")
+
+
+@contextmanager
+def _known(spark: sql.SparkSession) -> Iterator[None]:
+    """Let executors find our functions by name while the body runs, as they have the same files."""
+    environment = spark.sparkContext.environment
+    environment["PYTHONPATH"] = str(Path(sim.__file__).parents[1])
+    try:
+        yield
+    finally:
+        del environment["PYTHONPATH"]
 
 
 @contextmanager
