@@ -33,6 +33,11 @@ DRAWN = {
     "sweep": "broker_subscription_changes",
     "three-regions": "delay",
     "content": "notification_overhead",
+    "content/targets": "notification_overhead",
+    "dynatops/flooding": "notification_overhead",
+    "dynatops/table-2": "notification_delay",
+    "overlays/examples": "maximum_degree",
+    "overlays/rendezvous": "notification_delay",
     "what-if/bad-networks": "lost",
     "what-if/connection-storm": "lost_joining",
     "what-if/growing": "moved_users",
@@ -52,6 +57,8 @@ DRAWN = {
     "what-if/window-by-distance": "user_notification_delay",
 }
 """The metric in the picture of each scenario that is drawn here; "delay" for the distribution of delays."""
+SMALLER = {"dynatops/flooding": ("workload.users=2000", "horizon=24h")}
+"""What is overridden for the picture of a scenario that runs for long as it is shipped."""
 REPRODUCED = {
     "dynatops/clusters": "dynatops/charts/clusters-notification-delay-against-static-0",
     "dynatops/fig-10": "dynatops/charts/fig-10a-delay-saved-0",
@@ -81,7 +88,8 @@ _PARTS = {
 
 def draw_picture(name: str, folder: Path) -> Figure:
     """Run a shipped scenario in a folder, and draw its picture."""
-    results, metric = sim.run(sim.copy_scenario(name, folder / "scenario")[0], folder / "results"), DRAWN[name]
+    scenario, metric = sim.copy_scenario(name, folder / "scenario")[0], DRAWN[name]
+    results = sim.run(scenario, folder / "results", overrides=SMALLER.get(name, ()))
     if metric == "delay":
         chart = delays(results)[0]
     elif len(results.points) > 1:
@@ -108,7 +116,7 @@ def _lines() -> Iterator[str]:
     scenarios, texts = sim.list_scenarios(), json.loads(TEXTS.read_text(encoding="utf-8"))
     yield "# Gallery of scenarios\n"
     yield (
-        "All scenarios that are shipped, and what comes out when they are run as they are, or in the reproduction of a paper.\n"
+        "All scenarios that are shipped, and what comes out of the command that is shown, or in the reproduction of a paper.\n"
         "`brokersim scenarios copy NAME` puts one into your folder, where you can change it.\n"
     )
     for part, (title, about) in _PARTS.items():
@@ -126,12 +134,11 @@ def _entry(name: str, question: str, said: str) -> Iterator[str]:
         yield f"![{description}]({picture.relative_to(HERE).as_posix()})\n"
         about = re.split(r"[.;:] |, at most: ", description, maxsplit=1)[0]
         yield f"Shown: {about[0].lower()}{about[1:]}. To run it:\n"
-    elif _needs_data(name):
-        yield "It needs data that you download, prepared as a workload; the file says how. To run it:\n"
     else:
-        yield "To run it:\n"
+        yield "There is no picture, since it is about data that you download; the file says how. To run it:\n"
     workload = " --workload FOLDER" if _needs_data(name) else ""
-    yield f"    brokersim scenarios copy {name}\n    brokersim run {file}.toml{workload}\n"
+    overrides = "".join(f" --set {override}" for override in SMALLER.get(name, ()))
+    yield f"    brokersim scenarios copy {name}\n    brokersim run {file}.toml{workload}{overrides}\n"
 
 
 def _needs_data(name: str) -> bool:

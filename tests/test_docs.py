@@ -209,6 +209,9 @@ def test_the_gallery_shows_every_shipped_scenario_and_small_pictures() -> None:
     for name, entry in entries.items():
         assert f"brokersim scenarios copy {name}\n" in entry
         assert "brokersim run" not in sim.list_scenarios()[name]  # the question alone
+        assert "\n![" in entry or "data that you download" in entry
+    undrawn = set(entries) - {*gallery.DRAWN, *gallery.REPRODUCED}
+    assert undrawn == {"ciaodvd", "combined", "gowalla-world", "lastfm", "overlays/real"}
 
 
 @pytest.mark.long
