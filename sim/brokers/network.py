@@ -246,7 +246,8 @@ class Network:
             channel,
             DeliveryBuffer() if passes_on else None,
         )
-        return Recorder(setting.horizon, setting.warm_up, setting.window, self._hops, copies, details)
+        off_tree = "joining" if setting.join == "message" else "unreachable"  # as other joins take no time
+        return Recorder(setting.horizon, setting.warm_up, setting.window, self._hops, copies, details, off_tree)
 
     def run(self, progress: Callable[[float], None] | None = None) -> None:
         """Simulate up to the horizon; `progress` is called repeatedly with the share of simulated time.

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
-from sim.base.errors import ResultsError
+from sim.base.errors import InputError, ResultsError
 from sim.base.naming import Raw
 from sim.experiments.code import version
 from sim.experiments.outcomes import Failure, Record, RunOutcome
@@ -59,7 +59,7 @@ class Store:
     def __init__(self, folder: Path, question: Question | None = None) -> None:
         """Raises ResultsError where the folder contains other files or results of another question, or another command uses it."""
         check_name(folder, ResultsError)
-        self.folder = folder
+        self.folder, self._is_new = folder, not folder.exists()
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -88,8 +88,12 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_error: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        """Close the store; where input is refused that only runs could judge, nothing is left of it."""
         self.close()
+        nothing = not any(any(self.folder.glob(f"{part}/*")) for part in ("runs", "failed"))
+        if self._is_new and nothing and isinstance(error, InputError):
+            shutil.rmtree(self.folder)
 
     def __getstate__(self) -> Raw:
         return {"folder": self.folder}

@@ -17,7 +17,8 @@ class Cause(NamedTuple):
 
 
 CAUSES = {
-    "joining": Cause("the broker was not yet on the tree, or no longer"),
+    "joining": Cause("the broker's join of the tree was still under way, or it had left"),
+    "unreachable": Cause("no links led from the root to the broker"),
     "queue_full": Cause("a broker's queue, or its buffer for a link, was full", of_copies=True),
     "link": Cause("a link lost the message", of_copies=True),
     "crashed": Cause("a broker was down, or crashed with the message", of_copies=True),

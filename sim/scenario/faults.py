@@ -18,10 +18,12 @@ from sim.workloads.faults.timed import BeginningParameters
 from sim.workloads.faults.trace import TraceFaults
 
 
-def faults_wrong(tables: Sequence[Table], brokers: int | Sites, horizon: float) -> Iterator[Mistake]:
+def faults_wrong(
+    tables: Sequence[Table], brokers: int | Sites, horizon: float, named: bool = True
+) -> Iterator[Mistake]:
     """What is wrong with faults of these brokers, or of this number of them, up to a horizon (s); third-party kinds are not asked.
 
-    Where only their number is known, they may get names from the workload: tables that name brokers are then not checked.
+    Where only their number is known, and they are `named` by the workload, tables that name brokers are not checked.
     """
     names, regions = (
         (brokers.names, brokers.regions) if isinstance(brokers, Sites) else (tuple(map(str, range(brokers))), None)
@@ -30,7 +32,9 @@ def faults_wrong(tables: Sequence[Table], brokers: int | Sites, horizon: float) 
     for place, table in enumerate(tables):
         found.append(())
         kind = plugins.load("faults", table.kind)
-        if not plugins.are_ours(kind) or (isinstance(brokers, int) and not all(map(_numbered, _named(table)))):
+        if not plugins.are_ours(kind) or (
+            named and isinstance(brokers, int) and not all(map(_numbered, _named(table)))
+        ):
             continue
         try:
             model = kind(table.parameters)

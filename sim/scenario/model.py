@@ -299,7 +299,9 @@ class Scenario(FixedTable):
         late = list(too_late(self.faults, horizon))
         if not late and self.faults and self.network.brokers != "cells":
             brokers = self.network.brokers
-            late = list(faults_wrong(self.faults, brokers.content if isinstance(brokers, File) else brokers, horizon))
+            named = not isinstance(workload, Generated) or workload.has_places
+            sites = brokers.content if isinstance(brokers, File) else brokers
+            late = list(faults_wrong(self.faults, sites, horizon, named))
         return often + late
 
     def _attempts(self) -> Iterator[tuple[Keys, str, float]]:

@@ -167,7 +167,7 @@ class Network(topics.Network):
 
 def best(fates: set[str]) -> str:
     """The best of the outcomes of several copies."""
-    return next(fate for fate in ("in_flight", "queue_full", "link", "joining") if fate in fates)
+    return next(fate for fate in ("in_flight", "queue_full", "link", "joining", "unreachable") if fate in fates)
 
 
 @dataclass
@@ -236,8 +236,9 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "publications": len(kept),
         "due": sum(len(set(each.due.values())) for each in kept),
         "delivered": len(firsts),
-        "lost": missed["joining"] + missed["queue_full"] + missed["link"],
+        "lost": missed["joining"] + missed["unreachable"] + missed["queue_full"] + missed["link"],
         "lost_joining": missed["joining"],
+        "lost_unreachable": missed["unreachable"],
         "lost_queue_full": missed["queue_full"],
         "lost_link": missed["link"],
         "in_flight": missed["in_flight"],

@@ -948,7 +948,8 @@ class Network:
                 elif broker in on_tree:
                     self.depth[number, broker] = self.depth_of(parents, self.setting.node_of[broker])
                 else:
-                    self.lost[number, broker] = "joining"
+                    joined = self.setting.node_of[broker] in self.members(topic)
+                    self.lost[number, broker] = "unreachable" if joined else "joining"
         if parents:
             if self.on_tree(number, self.broker_at[root]):
                 self.deliver(number, self.broker_at[root])
@@ -1063,7 +1064,7 @@ class Network:
         beyond = self.within(number, [(copy, math.inf) for copy in [*first, *(copy for copy, _ in short)]])
         for pair in self.due:
             node = self.setting.node_of[pair[1]]
-            waits = pair not in self.delivered and self.lost.get(pair) != "joining"
+            waits = pair not in self.delivered and self.lost.get(pair) not in ("joining", "unreachable")
             if pair[0] == number and self.on_tree(*pair) and waits and node not in ahead:
                 assert node in beyond
                 self.lost[pair] = next((cause for cause in lost if node in lost[cause]), "hop_limit")
@@ -1292,6 +1293,7 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "delivered": len(delivered),
         "lost": lost.total(),
         "lost_joining": lost["joining"],
+        "lost_unreachable": lost["unreachable"],
         "lost_queue_full": lost["queue_full"],
         "lost_link": lost["link"],
         "lost_crashed": lost["crashed"],

@@ -332,8 +332,8 @@ def test_what_a_periodic_design_does_not_reach_is_lost_and_counted(dissemination
         found[on_change] = simulate(scenario(geometry=table, data_plane=plane), world, 0).metrics
         assert found[on_change]["external_overhead"] == 0
     late, at_once = found["periodic"], found["break"]
-    assert late["due"] == late["delivered"] + late["lost_joining"] + late["in_flight"]
-    assert late["lost_joining"] == late["lost"] > 0
+    assert late["due"] == late["delivered"] + late["lost_unreachable"] + late["in_flight"]
+    assert late["lost_unreachable"] == late["lost"] > 0
     assert at_once["lost"] == 0
     assert late["due"] == pytest.approx(at_once["due"], rel=0.02)
     assert late["reconfiguration_overhead"] > 0

@@ -284,6 +284,23 @@ CRASH_AT_ONE = {"brokers": 1, "at": 1}
             },
             r"network.reconnect.wait: 1,000,000 attempts of a user at most, so 0.0036 s or more up to 3600 s, found 0.001 s",
         ),
+        (
+            {"faults": [{"kind": "slow", "brokers": 1, "factor": 2, "at": 1}]},
+            r"faults: brokers without a service time cannot be slow \(allowed: brokers.service with a kind\)",
+        ),
+        ({"faults": [{"brokers": "oslo", "at": 1}]}, r"faults\[0\]: unknown broker 'oslo' \(allowed: 0, 1, 2, 3\)"),
+        (
+            {"faults": [CRASH_AT_ONE, {"kind": "drain", "brokers": [0, 1], "at": 1}]},
+            r"faults\[1\]: broker 1 is to be drained at 1 s, but crashes permanently at .* by faults\[0\] \(allowed: a",
+        ),
+        (
+            {"faults": [{"kind": "drain", "brokers": 1, "at": [5, 9]}]},
+            r"faults\[0\]: broker 1 is to be drained at 9 s, but is drained permanently at 5 s by faults\[0\] \(allowed: a",
+        ),
+        (
+            {"faults": [{"kind": "drain", "brokers": 1, "at": 9}, {"kind": "leave", "brokers": 1, "at": 5}]},
+            r"faults\[0\]: broker 1 is to be drained at 9 s, but leaves at 5 s by faults\[1\] \(allowed: a",
+        ),
         ({"brokers": {"connection_rate": 0}}, "brokers.connection_rate: expected a value greater than 0"),
     ],
 )
@@ -297,10 +314,6 @@ def test_bad_faults_are_refused_when_the_scenario_is_read(more: dict[str, Any], 
 @pytest.mark.parametrize(
     ("more", "wrong"),
     [
-        (
-            {"faults": [{"kind": "slow", "brokers": 1, "factor": 2, "at": 1}]},
-            "faults: brokers without a service time cannot be slow",
-        ),
         (
             {"faults": [CRASH_AT_ONE], "workload": {"kind": "content", "subscriptions": 20, "publications": 30}},
             "faults: a content workload has content, for which faults are not supported yet .allowed: topics",
@@ -326,11 +339,13 @@ def test_names_of_brokers_are_checked_where_a_file_has_them(tmp_path: Path) -> N
             load_scenario(path)
 
 
-def test_names_that_the_workload_gives_are_checked_when_it_is_known() -> None:
-    base = {"workload": {"kind": "poisson", "users": 10, "horizon": "1h"}, "network": {"brokers": 4}}
-    scenario = load_scenario({**base, "faults": [{"brokers": "oslo", "at": 1}]}).base
+def test_names_that_the_workload_gives_are_checked_when_it_is_known(tmp_path: Path) -> None:
+    """Nothing is left of a question whose answer is a mistake."""
+    workload = {"kind": "mobility", "users": 10, "horizon": "1h", "cities": 5}
+    wrong = {"workload": workload, "network": {"brokers": 1}, "faults": [{"brokers": "oslo", "at": 1}]}
     with pytest.raises(ScenarioError, match=r"faults\[0\]: unknown broker 'oslo'"):
-        build(scenario, prepare_workload(scenario, 0, None), 0)
+        run(wrong, tmp_path / "results")
+    assert list(tmp_path.iterdir()) == []
 
 
 def healing(network: Any, **more: Any) -> Network:

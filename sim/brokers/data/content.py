@@ -25,8 +25,9 @@ from sim.brokers.users.subscriptions import Subscriptions
 from sim.workloads.format.workload import Publications
 
 # fates of a copy at a position, and of all copies of a publication, in ascending order of preference
-_OUTCOMES = LOST["joining"], *(LOST[cause] for cause in reversed(LOST_COPIES)), IN_FLIGHT
-_FATES = {outcome: fate for fate, outcome in enumerate(_OUTCOMES, 1)}
+_OFF_TREE = 1
+_OUTCOMES = *(LOST[cause] for cause in reversed(LOST_COPIES)), IN_FLIGHT
+_FATES = {outcome: fate for fate, outcome in enumerate(_OUTCOMES, _OFF_TREE + 1)}
 
 
 class Copy(Flight):
@@ -92,7 +93,7 @@ class ContentRule(Rule):
         for field, topic in enumerate(self.content.topics(number)):
             copy = Copy(number, topic, broker, published, size, window, self._uplinks.of(topic, broker))
             copy.identity = number * fields + field
-            copy.bundle, copy.concerned, copy.elsewhere = bundle, {}, _FATES[LOST["joining"]]
+            copy.bundle, copy.concerned, copy.elsewhere = bundle, {}, _OFF_TREE
             bundle.copies.append(copy)
         bundle.travelling = len(bundle.copies)
         self._begun[bundle] = max(published, self._fabric.clock.now)
@@ -215,7 +216,7 @@ class ContentRule(Rule):
         window = bundle.copies[0].window
         fates = list(best.values())
         missed = [fate for broker, fate in at_brokers.items() if broker not in brokers]
-        for outcome, fate in _FATES.items():
+        for outcome, fate in ((self._recorder.statistics.off_tree, _OFF_TREE), *_FATES.items()):
             self._ledger.count(window, outcome, missed.count(fate), fates.count(fate))
 
 

@@ -247,7 +247,8 @@ class TopicRule(Rule):
             self._ledger.count(flight.window, LOST["disconnected"], 0, due.absent)
         if self._in_part:
             reached, users = int(np.count_nonzero(due.on_tree)), int(due.on_tree.sum())
-            self._ledger.count(flight.window, LOST["joining"], due.brokers - reached, due.users - due.absent - users)
+            row = self._recorder.statistics.off_tree
+            self._ledger.count(flight.window, row, due.brokers - reached, due.users - due.absent - users)
 
     def _become_due_short_of_root(self, flight: Flight, outcome: int) -> None:
         """The publication becomes due to all who want the topic now."""

@@ -57,7 +57,7 @@ COUNTERS = 15
 ) = range(11)
 SUMS = 11
 # rows of the ledger
-JOINING, OFFLOADED = LOST["joining"], LOST["offloaded"]
+OFFLOADED = LOST["offloaded"]
 
 FIRST_BIN = 2.0**-20  # s: delays below it share bin 0
 BINS = 1 << 13  # delays up to 2^44 s have their own bins
@@ -298,7 +298,7 @@ def fold_all(
         brokers, parents, due_users = folds.brokers[a:b], folds.parents[a:b], folds.due_users[a:b]
         publications[PUBLISHED] += 1
         publications[CLIMBING if np.isnan(root_time) else ROOTED] += 1
-        missing = pairs[IN_FLIGHT if np.isnan(root_time) else JOINING]
+        missing = pairs[IN_FLIGHT if np.isnan(root_time) else statistics.off_tree]
         for whom in range(2):
             pairs[DUE, whom] += folds.due[tree, whom]
             missing[whom] += folds.due[tree, whom]

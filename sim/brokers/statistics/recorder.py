@@ -19,7 +19,7 @@ from sim.brokers.statistics.balance import LoadBalance
 from sim.brokers.statistics.delays import Delays
 from sim.brokers.statistics.deliveries import Arrivals, DeliveryBuffer, DuePlaces, arrivals_of
 from sim.brokers.statistics.hops import HopTrace
-from sim.brokers.statistics.ledger import Ledger
+from sim.brokers.statistics.ledger import LOST, Ledger
 from sim.brokers.statistics.receipts import Audience, Audiences, Receipts
 from sim.brokers.statistics.records import Channel, Folds, Offloaded, Offloads, ResentCopies, Statistics, Ways, starts
 from sim.brokers.statistics.satisfaction import Satisfaction
@@ -61,6 +61,7 @@ class Recorder:
 
     Windows are `width` seconds wide from time 0 on and are cut at `warm_up` too; those before it are kept apart from the metrics.
     `hops`: seconds of a hop without jitter, for the path stretch. `copies`: the number of copies of each publication.
+    `off_tree`: the cause of loss of what is due at brokers that are not on the tree.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Recorder:
         hops: PairTimes,
         copies: int,
         details: Details,
+        off_tree: str,
     ) -> None:
         starts = np.arange(math.ceil(horizon / width)) * width
         starts = starts[starts < horizon]  # rounding may have put an edge at the very end
@@ -100,6 +102,7 @@ class Recorder:
             hops.record,
             brokers,
             self.deliveries is None,
+            LOST[off_tree],
         )
         self.counted: dict[str, list[Any]] = {name: [exact(0)] * windows for name, exact in COUNTED.items()}
         self.bootstrap_messages = 0

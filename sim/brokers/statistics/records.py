@@ -18,7 +18,7 @@ class Statistics(NamedTuple):
     brokers + destination. The one of `delays` (brokers, users) is by window · BINS + bin; `used` (2) are the numbers of keys in
     that and in the one of links (see Tallies). `hops` are the times (s) of hops without jitter between the `brokers` brokers.
     `counts_users`: whether users count as delivered with their broker; otherwise deliveries are passed on (see DeliveryBuffer), and
-    counted when they reach the users.
+    counted when they reach the users. `off_tree` is the ledger's row of what is due at brokers that are not on the tree.
     """
 
     pairs: NDArray[np.int64]
@@ -35,6 +35,7 @@ class Statistics(NamedTuple):
     hops: TimesRecord
     brokers: int
     counts_users: bool
+    off_tree: int
 
 
 class Way(NamedTuple):

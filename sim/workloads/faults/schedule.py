@@ -192,7 +192,7 @@ def faults_with_content(kind: str) -> str:
 
 def impossible(tables: Sequence[Sequence[Fault]], names: Sequence[str]) -> tuple[int, str] | None:
     """The first table with faults that contradict others, and what is wrong; None where there is none."""
-    return _overlapping(tables, names) or members_wrong(tables, names)
+    return _overlapping(tables, names) or members_wrong(tables, names) or next(_drained_in_vain(tables, names), None)
 
 
 def _overlapping(tables: Sequence[Sequence[Fault]], names: Sequence[str]) -> tuple[int, str] | None:
@@ -211,6 +211,26 @@ def _overlapping(tables: Sequence[Sequence[Fault]], names: Sequence[str]) -> tup
                 f"{until} by faults[{place}] (allowed: outages of one broker that do not overlap)"
             )
     return None
+
+
+def _drained_in_vain(tables: Sequence[Sequence[Fault]], names: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Drains of brokers that are down by then, and stay so."""
+    rows = [(place, fault) for place, faults in enumerate(tables) for fault in faults]
+    gone: dict[int, tuple[float, int, str]] = {}
+    for place, fault in sorted(rows, key=lambda row: (row[1].start, isinstance(row[1], Drain), row[0])):
+        if isinstance(fault, Outage) and fault.listed and math.isinf(fault.end):
+            gone[fault.broker] = fault.start, place, "crashes permanently"
+        elif isinstance(fault, Drain):
+            for broker in fault.brokers:
+                if broker in gone and not fault.leaves:
+                    start, by, how = gone[broker]
+                    yield (
+                        place,
+                        f"broker {names[broker]} is to be drained at {format_duration(fault.start)}, but {how} at "
+                        f"{format_duration(start)} by faults[{by}] (allowed: a broker that is up, or will be)",
+                    )
+                if math.isinf(fault.down):
+                    gone[broker] = fault.start, place, "leaves" if fault.leaves else "is drained permanently"
 
 
 def _on_and_off(faults: Sequence[Fault], on: int, off: int, target: int, other: int = -1) -> list[_Change]:

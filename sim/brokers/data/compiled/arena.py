@@ -231,7 +231,7 @@ class Arena:
             made["link"][1:] = self._link_numbers(brokers[tree.parents[1:]], brokers[1:])
         self.most_children = max(self.most_children, most)
         self.most_cells = max(self.most_cells, _block(size))
-        joining = due.brokers - reached[0], due.users - due.absent - reached[1]
+        off_tree = due.brokers - reached[0], due.users - due.absent - reached[1]
         self.versions[number] = (
             first,
             size,
@@ -240,7 +240,7 @@ class Arena:
             len(due.offloaded.brokers) > 0,
             due.brokers,
             due.users,
-            *joining,
+            *off_tree,
             due.absent,
             due.groups,
             *(0, 0),

@@ -98,8 +98,8 @@ VERSION = np.dtype(
         ("offloads", "i4"),  # 1 if some due brokers are not served by the back end
         ("brokers", "i8"),  # that are due
         ("users", "i8"),
-        ("brokers_joining", "i8"),  # of these, not on the tree
-        ("users_joining", "i8"),
+        ("brokers_off_tree", "i8"),  # of these, not on the tree
+        ("users_off_tree", "i8"),
         ("users_absent", "i8"),  # of all users, those that are connected to no broker
         ("groups", "i8"),  # of whom one member each is to be chosen
         ("flights", "i8"),  # that have become due, those short of the root among them

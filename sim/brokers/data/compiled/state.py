@@ -51,7 +51,7 @@ COMING = 16  # likewise, while a message has not come through the interface of t
 ON_ITS_WAY = 0
 FULL, LOST_ON_LINK, CRASHED = LOST["queue_full"], LOST["link"], LOST["crashed"]
 PARTED, EXPIRED = LOST["partitioned"], LOST["expired"]
-UNJOINED, HOP_LIMIT, DISCONNECTED = LOST["joining"], LOST["hop_limit"], LOST["disconnected"]
+HOP_LIMIT, DISCONNECTED = LOST["hop_limit"], LOST["disconnected"]
 
 # What became of copies at a position: these, and a bit for each cause by which one was lost there; the rest of the number is how many
 # hops the first copy of a flood took
@@ -111,6 +111,7 @@ _INTEGERS = (
     "stopped_number",  # the publication that leaves its root, and the broker that it came to
     "stopped_origin",
     "shared",  # whether groups share subscriptions
+    "off_tree",  # the row of the ledger of what is due at brokers that are not on the tree
     "chosen",  # the version for the publication that leaves its root next, NONE if that is its slot's
     # the calendar
     "in_heap",

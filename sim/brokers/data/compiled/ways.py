@@ -51,7 +51,6 @@ from sim.brokers.data.compiled.state import (
     NONE,
     ON_ITS_WAY,
     SERVED,
-    UNJOINED,
     UP,
 )
 from sim.brokers.statistics.hops import TREE, UPLINK
@@ -209,7 +208,7 @@ def become_due(state: Item, flight: Item) -> None:
     window.rooted += 1
     window.uplink_hops += flight.hops
     count_pairs(state, flight.window, DUE, version.brokers, version.users)
-    count_pairs(state, flight.window, UNJOINED, version.brokers_joining, version.users_joining)
+    count_pairs(state, flight.window, state.off_tree, version.brokers_off_tree, version.users_off_tree)
     count_pairs(state, flight.window, DISCONNECTED, 0, version.users_absent)
     version.flights += 1
     version.carried += 1
