@@ -11,7 +11,7 @@ from typing import Any
 
 from oracles import faults
 from oracles.faults import DRAINING, Faults, Healing
-from oracles.network import AGAIN, ARRIVALS, PUBLICATIONS, Hop, Setting, World
+from oracles.network import AGAIN, ARRIVALS, WAITING, Hop, Setting, World
 from oracles.overlays import TopicConnected, avoiding, up_to
 
 ACKNOWLEDGED = "acknowledged"
@@ -81,6 +81,7 @@ class Network(faults.Network):
         self.delivery = delivery
         self.kept: list[Kept] = []  # all ever
         self.at_clients: list[int] = []  # publications that wait there
+        self.awaits: dict[int, int] = {}  # by publication from outside: the broker at which it is to enter
         self.up_again: list[int] = []  # brokers that send what they keep once all has failed or healed that does so now
         super().__init__(setting, world, faults, moments, healing)
 
@@ -115,14 +116,30 @@ class Network(faults.Network):
 
     def connect(self, user: int, broker: int) -> None:
         super().connect(user, broker)
-        self.at(self.now, PUBLICATIONS, partial(self.publish_again, user, None))
+        self.at(self.now, WAITING, partial(self.publish_again, user, None))
+
+    def begin_drain(self) -> None:
+        """What waits for a broker that leaves enters at the next one."""
+        super().begin_drain()
+        if self.drain is not None and self.drain[0] in self.closed:
+            self.at(self.now, WAITING, partial(self.publish_again, None, self.not_closed(self.drain[0])))
+
+    def not_closed(self, broker: int) -> int:
+        while broker in self.closed:
+            broker = (broker + 1) % len(self.brokers)
+        return broker
+
+    def entry(self, number: int) -> int:
+        """Where what is published from outside enters: the broker that it waits for already, unless that has begun to leave."""
+        broker = self.awaits[number] = self.not_closed(self.awaits.get(number, self.outside(number)))
+        return broker
 
     def publish_again(self, user: int | None, broker: int | None) -> None:
         """What the client has kept: a user, or whoever publishes from outside at the broker."""
-        kept, self.at_clients = self.at_clients, []
+        kept, self.at_clients = sorted(self.at_clients), []
         for number in kept:
             publisher = self.world.publications[number][2]
-            if publisher == user and (user is not None or self.outside(number) == broker):
+            if publisher == user and (user is not None or self.entry(number) == broker):
                 self.seen["published again"] += 1
                 self.publish(number)
             else:
@@ -132,7 +149,7 @@ class Network(faults.Network):
         up_again, self.up_again = self.up_again, []
         for broker in up_again:
             if broker not in self.fell:
-                self.at(self.now, PUBLICATIONS, partial(self.publish_again, None, broker))
+                self.at(self.now, WAITING, partial(self.publish_again, None, broker))
             for kept in self.kept_by(broker) if broker not in self.fell else ():
                 if not kept.timed:
                     self.seen["sent again after a restart"] += 1
@@ -146,7 +163,7 @@ class Network(faults.Network):
     def publish(self, number: int) -> None:
         """The client has a publication for its broker, if it is connected to one."""
         _, topic, publisher, _ = self.world.publications[number]
-        broker = self.outside(number) if publisher is None else self.host[publisher]
+        broker = self.entry(number) if publisher is None else self.host[publisher]
         if broker is None or broker in self.fell:
             if self.delivery.qualities[number] == 0:
                 super().publish(number)

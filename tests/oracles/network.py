@@ -27,6 +27,7 @@ DECISIONS = -1  # what is offloaded is decided first
 FAULTS = -2  # what fails, and what works again, before that
 LOOKS = -3  # snapshots come before everything of their time
 ASKED = 1.9  # retained messages are asked for after changes and reconnections, before publications
+WAITING = 1.95  # what clients have kept comes before other publications
 AGAIN = 2**40  # publications that are sent again are known by another number
 FAULTS_COUNTED = (
     "crashes",
@@ -335,7 +336,7 @@ class Network:
 
     # -- the clock
 
-    def at(self, time: float, rank: int, action: Callable[[], None]) -> None:
+    def at(self, time: float, rank: float, action: Callable[[], None]) -> None:
         heapq.heappush(self.heap, (time, rank, next(self.order), action))
 
     def run(self, moments: Iterable[float]) -> None:

@@ -52,19 +52,16 @@ class FaultControl:
         self._users, self._changes, self._protocol = users, changes, protocol
         again = fabric.clock, failing.reconnect, users, fabric.outages, fabric.links.hops, recorder
         self._reconnection = Reconnection(*again, failing.key, self._busy)
-        mends = Maintenance(
-            self._reconnection.refuse, self._hand_over, self._stays, self._shut, self._return, self._busy
-        )
+        mends = Maintenance(self._refuse, self._hand_over, self._stays, self._shut, self._return, self._busy)
         self._drains = Drains(fabric.clock, users, fabric.outages, fabric.links.hops, recorder, mends)
         self._joining = JoiningBrokers(fabric.clock, users, fabric.outages, recorder, self._busy)
         self._reasons = [0] * len(fabric.outages.down)  # for which each broker is down
         self.healing: HealingControl | None = None
         self.steps: TreeSteps | None = None
-        self._next = 0
         self._up_again: list[int] = []  # brokers that have yet to leave the trees that they were on
         self._publishers: Publishers | None = None
         self._restarted: list[int] = []  # brokers that have yet to send again what they keep
-        self._awaits = False  # the end of a transition
+        self._next, self._awaits = 0, False  # whether it awaits the end of a transition
         self._late: list[Join] = []  # brokers that join after it
 
     def prepare(self) -> None:
@@ -88,6 +85,11 @@ class FaultControl:
         """Let publishers know when brokers crash and restart, and when users are connected again."""
         self._publishers, self._reconnection.connected = publishers, publishers.connected
         publishers.delivery = self._fabric.delivery
+
+    def _refuse(self, broker: int) -> None:
+        self._reconnection.refuse(broker)
+        if self._publishers is not None:
+            self._publishers.refused(broker)
 
     def start(self) -> None:
         """Schedule the first fault."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sim.base.compiled import kernel
 from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.data.engine import Engine
-from sim.brokers.fabric.clock import PUBLICATIONS, Clock, Feed
+from sim.brokers.fabric.clock import PUBLICATIONS, WAITING_PUBLICATIONS, Clock, Feed
 from sim.brokers.fabric.delivery import NO_GUARANTEE
 from sim.brokers.fabric.outages import Outages
 from sim.brokers.statistics.recorder import Recorder
@@ -99,9 +99,15 @@ class Publishers:
         """Whether a client keeps a publication until its broker has it."""
         return self.delivery.quality_of(self._publications.qos.item(number)) > 0
 
-    def _wait(self, number: int, broker: int) -> None:
-        publisher = self._publications.publisher.item(number)
-        self._waiting.setdefault(publisher if publisher >= 0 else ~broker, []).append(number)
+    def _wait(self, number: int, broker: int) -> int:
+        """A client keeps a publication; returns the client, as in `_waiting`."""
+        publisher, entry = (
+            self._publications.publisher.item(number),
+            None if self._outages is None else self._outages.entry,
+        )
+        client: int = publisher if publisher >= 0 else ~(broker if entry is None else entry.item(broker))
+        self._waiting.setdefault(client, []).append(number)
+        return client
 
     def recall(self, broker: int) -> None:
         """A broker that crashes now loses what it holds back, which has not been acknowledged to clients that keep it."""
@@ -109,26 +115,32 @@ class Publishers:
             if not self._keeps(number):
                 self._engine.hold(number, broker)
                 continue
-            self._wait(number, broker)
-            publisher = self._publications.publisher.item(number)
-            if publisher >= 0 and self._host[publisher] >= 0:
-                self.connected(publisher)
+            client = self._wait(number, broker)
+            if client < 0 or self._host[client] >= 0:
+                self.connected(client)
 
     def connected(self, user: int) -> None:
         """A user is connected to a broker again."""
         if user in self._waiting:
-            self._clock.call(self._clock.now, PUBLICATIONS, partial(self._resume, user))
+            self._clock.call(self._clock.now, WAITING_PUBLICATIONS, partial(self._resume, user))
 
     def restarted(self, broker: int) -> None:
         """A broker is up again."""
         self.connected(~broker)
 
+    def refused(self, broker: int) -> None:
+        """A broker accepts no users any more; if it takes nothing from outside either, what waits for it enters at the next one."""
+        if self._outages is not None and self._outages.closed[broker]:
+            for number in sorted(self._waiting.pop(~broker, [])):
+                self.connected(self._wait(number, broker))
+
     def _resume(self, client: int) -> None:
         """A client publishes what it keeps, unless its broker has failed again."""
         broker = self._host.item(client) if client >= 0 else ~client
-        if broker < 0 or (self._outages is not None and self._outages.down[broker]):
+        down = broker < 0 or (self._outages is not None and self._outages.down[broker])
+        if down or client not in self._waiting:
             return
-        numbers = np.array(self._waiting.pop(client, []), np.int64)
+        numbers = np.array(sorted(self._waiting.pop(client)), np.int64)
         for number in numbers.tolist():
             self._engine.hold(number, broker)
         if not self._holds(broker):

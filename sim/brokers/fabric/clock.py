@@ -18,7 +18,7 @@ import simpy
 
 # the order at equal times; SimPy keeps the order of scheduling among equal priorities
 FAILURES, OFFLOADING, CONTROL, CHANGES, CONNECTIONS, DRAINS = range(1, 7)
-RETAINED_MESSAGES, PUBLICATIONS, CONTROL_ARRIVALS, ARRIVALS, BARRIERS = range(7, 12)
+RETAINED_MESSAGES, WAITING_PUBLICATIONS, PUBLICATIONS, CONTROL_ARRIVALS, ARRIVALS, BARRIERS = range(7, 13)
 CATCHING_UP = 0  # before all of these and SimPy's own events: changes known ahead are enacted before anything else
 LOOKS = -1  # before everything: an observation of the run, which changes nothing; one at a time
 
