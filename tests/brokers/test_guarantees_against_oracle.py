@@ -131,3 +131,30 @@ def test_a_broker_that_leaves_stays_until_all_is_acknowledged() -> None:
     assert truth.delivered == {(0, 2): 1.5, (0, 0): 9.5}
     assert (found["lost"], found["in_flight"]) == (0, 0)
     assert truth.seen["brokers that stay until all is acknowledged"] == 2
+
+
+def test_what_waits_for_a_broker_that_leaves_enters_at_the_next() -> None:
+    """In a mesh, broker 1 crashes at 1 and leaves at 5, still down: what was to enter there from outside enters at broker 2 at 5."""
+    case = healed("full-mesh", [(2.0, 0, -1, 1)] * 6, others=(0, 2), delivery=KEEPS)
+    rows = [(1.0, CRASH, 1, -1, 0.0), (5.0, DRAIN, 0, -1, 0.0)]
+    truth, found = outcome(
+        replace(case, faults={**case.faults, "rows": rows, "drains": [((1,), None, 1.0, math.inf, True)]})
+    )
+    assert Counter(time for (_, broker), time in truth.delivered.items() if broker == 2)[5.0] == 1
+    assert (found["delivered"], found["lost"], found["in_flight"]) == (12, 0, 0)
+
+
+def test_what_a_client_keeps_comes_before_what_it_publishes_as_it_is_back() -> None:
+    """A user is without a broker from 1.25 to 1.5, and keeps what it publishes at 1.375; each is served for 0.25."""
+    case = healed("full-mesh", [(time, 0, 0, 1) for time in (1.375, 1.5, 1.5)], others=(2,), delivery=KEEPS)
+    reconnect = {"detection": 0.25, "wait": 0.25, "same": False}
+    rows = [(1.25, CRASH, 1, -1, 0.0), (10.0, RESTART, 1, -1, 0.0)]
+    truth, _ = outcome(
+        replace(
+            case,
+            service=("deterministic", 0.25),
+            policy=("scripted", [1, 2, 0, 0, 0], ()),
+            faults={**case.faults, **reconnect, "rows": rows},
+        )
+    )
+    assert sorted(truth.delivered.values()) == [truth.delivered[number, 2] for number in range(3)]
