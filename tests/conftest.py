@@ -15,8 +15,7 @@ from hypothesis.internal.conjecture import engine, providers
 from reader import Reader
 
 # Tests keep much in memory and leave few cycles: looking for these more rarely takes a fourth off collecting tests, and 7 % off
-# compiling kernels. And the many processes
-# that tests start need not each compile the sources again.
+# compiling kernels. And the many processes that tests start need not each compile the sources again.
 gc.set_threshold(200_000, 50, 100)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import sysconfig
@@ -34,6 +35,13 @@ from sim.studies.search import Bench
 
 ROOT = Path(__file__).resolve().parents[1]
 PLUGIN = ROOT / "docs" / "example-plugin"
+EACH = """
+import json, sys
+from commands import status_of
+for command in json.loads(sys.argv[1]):
+    assert status_of(*command) == 0
+    print(end="\\0")
+"""
 SCENARIO: dict[str, Any] = {
     "title": "A small network",
     "replications": 2,
@@ -119,27 +127,35 @@ def test_the_example_of_the_page_is_installed_from_its_own_package_and_its_metri
     for file in ("pyproject.toml", "two_choices.py", "on_time.py"):
         (source / file).write_bytes((PLUGIN / file).read_bytes())
 
-    def run(*arguments: str) -> str:
-        command = [str(home / "bin" / "python"), "-m", *arguments]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    def run(*commands: list[str]) -> list[str]:
+        """What each command prints; all of them run in one process of that environment."""
+        path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
+        done = subprocess.run(
+            [str(home / "bin" / "python"), "-c", EACH, json.dumps(commands)],
+            cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=600,
+        )  # fmt: skip
         assert done.returncode == 0, done.stderr
-        return done.stdout
+        return done.stdout.split("\0")
 
     pip = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python"), "install", "--no-index", "--quiet"]
     subprocess.run([*pip, "--no-build-isolation", "--no-deps", str(source)], check=True, timeout=600)
     said = f"{PLUGIN / 'comparison.toml'} --set metrics.on_time.limit=2s --set replications=2 --set workload.users=40".split()
-    run("brokersim", "run", *said, "--set", 'report.metrics=["on_time"]', "--jobs", "1", "--out", "r")
+    _, told, _, kinds, _ = run(
+        ["run", *said, "--set", 'report.metrics=["on_time"]', "--jobs", "1", "--out", "r"],
+        ["best", "r", "--maximise", "on_time"],
+        ["report", "r"],
+        ["policies"],
+    )
     results = load_results(tmp_path / "r")
     series = results.table(results.runs["run"][0], "timeseries").query("not warm_up")
     shares = results.runs["on_time"]
     assert shares[0] == pytest.approx(series["on_time_sum"].sum() / series["delivered"].sum())
     assert 0 < shares.min() <= shares.max() < 1
-    assert "on time" in run("brokersim", "best", "r", "--maximise", "on_time")
-    run("brokersim", "report", "r")
+    assert "on time" in told
     page = (tmp_path / "r" / "report.html").read_text()
     assert "share of delivered pairs that are not late" in page
     assert "on time over time" in page
-    assert "on_time (–): share of delivered pairs that are not late" in run("brokersim", "policies")
+    assert "on_time (–): share of delivered pairs that are not late" in kinds
     # without the package its values are still there, and a note says why they are not shown
     assert results.notes[-1] == "on_time: the plug-in of this metric is not installed; its values are in runs.parquet"
 
