@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from markupsafe import Markup
 
-from analysis.specs import COLUMN, in_paper_style
+from analysis.specs import COLUMN, in_paper_style, parts_of
 from sim.base.errors import ResultsError
 from sim.base.escaping import all_printable
 from sim.base.installed import need_extra
@@ -185,7 +186,20 @@ def spec_of(chart: alt.TopLevelMixin) -> Raw:
     """The specification of a chart that adapts to the available width."""
     spec: Raw = chart.to_dict()
     spec.pop("config", None)
+    for part in parts_of(spec):
+        if "layer" in part:
+            part["layer"] = [one for one in part["layer"] if not _is_empty(one, part, spec)] or part["layer"]
     return {**spec, "autosize": {"type": "fit-x", "contains": "padding"}}
+
+
+def _is_empty(layer: Raw, above: Raw, spec: Raw) -> bool:
+    """Whether a layer shows fields that no row has, such as the intervals of a single replication; Vega would warn of it."""
+    filters = " ".join(str(one.get("filter", "")) for one in layer.get("transform", ()))
+    placed = [layer.get("encoding", {}).get(channel, {}).get("field") for channel in ("x", "y", "x2", "y2")]
+    data: Raw = next((one["data"] for one in (layer, above, spec) if "data" in one), {})
+    rows = spec.get("datasets", {}).get(data.get("name"), ())
+    shown = {*re.findall(r"isValid\(datum\.(\w+)\)", filters), *placed}
+    return any(all(row.get(field) is None for row in rows) for field in shown if rows and field in rows[0])
 
 
 def axis_title(text: str, unit: str) -> str:

@@ -46,7 +46,8 @@ def series_of_points(results: Results, axes: Sequence[Axis], metrics: Sequence[s
         select("point", picked, picked[0]),
         select("beside", [_NONE, *picked], _NONE),
     ]
-    spec = spec_of(_chart(names, unit[1], bool(len(failed))))
+    bounded = any(f"{title} low" in rows for title in drawn)
+    spec = spec_of(_chart(names, unit[1], bounded, bool(len(failed))))
     spec["params"] = [*params, *spec.get("params", [])]
     records = rows.to_dict("records")
     spec["datasets"] = {
@@ -131,7 +132,7 @@ def _failing(results: Results, points: dict[int, str], span: float) -> pd.DataFr
     return pd.concat(frames) if frames else pd.DataFrame()
 
 
-def _chart(names: Sequence[str], time_unit: str, faults: bool) -> alt.TopLevelMixin:
+def _chart(names: Sequence[str], time_unit: str, bounded: bool, faults: bool) -> alt.TopLevelMixin:
     base = (
         alt.Chart(alt.NamedData("windows"))
         .transform_filter("datum.point == point || datum.point == beside")
@@ -154,7 +155,6 @@ def _chart(names: Sequence[str], time_unit: str, faults: bool) -> alt.TopLevelMi
         .transform_calculate(start="0")
         .mark_rect(color="#dddddd", opacity=0.6)
         .encode(x=alt.X("start:Q"), x2="to:Q"),
-        lines.transform_filter("isValid(datum.low)").mark_area(opacity=0.18).encode(y="low:Q", y2="high:Q"),
         lines.transform_filter("isValid(datum.mean)")
         .mark_line(strokeWidth=1.6)
         .encode(
@@ -163,6 +163,9 @@ def _chart(names: Sequence[str], time_unit: str, faults: bool) -> alt.TopLevelMi
             tooltip=["variant:N", "point:N"],
         ),
     ]
+    if bounded:
+        bands = lines.transform_filter("isValid(datum.low)").mark_area(opacity=0.18)
+        layers.insert(1, bands.encode(y="low:Q", y2="high:Q"))
     if faults:
         layers.insert(
             1,

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +14,7 @@ from fake_results import write_results
 from scipy import stats
 
 from analysis import trees
-from analysis.charts import Figure, log_ticks, save_figures
+from analysis.charts import Figure, log_ticks, save_figures, spec_of
 from analysis.comparison import by_replication
 from analysis.convergence import running_means
 from analysis.figures import figures, metrics_over_time
@@ -241,3 +242,12 @@ def test_a_map_is_true_to_scale(tmp_path: Path) -> None:
     """East-west distances shrink by the cosine of the latitude."""
     x, y = trees.on_map(pd.DataFrame({"longitude": [0.0, 10.0, 0.0], "latitude": [59.0, 61.0, 60.0]}))
     assert (x[1] - x[0]) / (y[1] - y[0]) == pytest.approx(10 * 0.5 / 2, rel=1e-3)
+
+
+def test_layers_of_intervals_that_no_row_has_are_left_out() -> None:
+    def layers(low: float) -> int:
+        base = alt.Chart(pd.DataFrame({"x": [1, 2], "mean": [1.0, 2.0], "low": [np.nan, low]}))
+        bars = base.transform_filter("isValid(datum.low)").mark_rule().encode(x="x:Q", y="low:Q")
+        return len(spec_of(alt.layer(bars, base.mark_line().encode(x="x:Q", y="mean:Q")))["layer"])
+
+    assert (layers(np.nan), layers(1.0)) == (1, 2)
