@@ -47,7 +47,7 @@ class Terminal(io.StringIO):
 def test_five_questions_are_asked_until_the_answers_are_allowed(
     brokersim: Brokersim, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = ["poison", "", "0", "12", "similarity", "star", "static,simlarity", "static, location", "many", "3"]
+    answers = ["poison", "", "0", "12", "similarity", "star", "static,simlarity", "static, similarity", "many", "3"]
     monkeypatch.setattr("sys.stdin", Terminal("".join(f"{answer}\n" for answer in answers)))
     status, out, err = brokersim("new", "mine.toml")
     asked = out + err
