@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+import sim
 from analysis.report import render_report
 from sim.api import progress as displays
+from sim.base.errors import ScenarioError
 from sim.experiments import perform as performing
 from sim.experiments.plan import plan
 from sim.experiments.results import load_results
@@ -211,7 +213,9 @@ def test_what_is_wrong_is_one_message_and_status_2(
 
 
 def test_a_folder_of_unfinished_results_is_no_result(brokersim: Brokersim, tmp_path: Path) -> None:
-    brokersim("run", "tiny.toml", "--out", "r", "--set", "network.brokers=cells")
+    more = "workload={ kind = 'mobility', users = 12 }", "network.brokers=999"  # than cells, which are drawn
+    with pytest.raises(ScenarioError):
+        sim.run(tmp_path / "tiny.toml", tmp_path / "r", overrides=more)
     status, out, err = brokersim("report", "r")
     assert (status, out) == (2, "")
     assert err == "brokersim: error: r: the runs were not finished; the same `brokersim run` completes them\n"

@@ -127,7 +127,7 @@ def test_executors_run_the_code_that_was_shipped_and_find_its_plug_ins(spark: Sp
 
 
 def test_what_is_wrong_with_a_run_is_told_as_ever(spark: SparkSession, tmp_path: Path) -> None:
-    scenario = {**TINY, "network": {"brokers": "cells"}}
+    scenario = {**TINY, "workload": {"kind": "mobility", "users": 12}, "network": {"brokers": 999}}  # more than cells
     with pytest.raises(InputError) as here:
         sim.run(scenario, tmp_path / "here")
     with pytest.raises(InputError) as there:
