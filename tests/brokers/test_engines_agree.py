@@ -111,6 +111,28 @@ def test_hop_times_that_are_computed_from_places_are_the_same(seed: int) -> None
     assert difference(*networks) is None
 
 
+@pytest.mark.parametrize("geometry", ["chord", "star"])
+@pytest.mark.parametrize("join", ["instant", "message"])
+def test_copies_over_hops_that_take_no_time_arrive_in_the_same_order(geometry: str, join: str) -> None:
+    """With fixed service times many messages of brokers that wait for each other are served at the same moment."""
+    service = {"kind": "deterministic", "time": "1s"}
+    workload = {
+        "kind": "poisson",
+        "users": 60,
+        "topics": 6,
+        "topics_per_user": 3,
+        "change_rate": 2,
+        "publication_rate": 60,
+    }
+    network = {"brokers": 12, "latency": {"rtt": 0}, "join": join, "geometry": {"kind": geometry}}
+    raw = {"horizon": "2h", "workload": workload, "network": network, "brokers": {"service": service, "queue": 2}}
+    scenario, networks = load_scenario(raw).base, []
+    for plane in ("events", "compiled"):
+        networks.append(build(with_plane(scenario, plane), prepare_workload(scenario, 0, None), 0))
+        networks[-1].run()
+    assert difference(*networks) is None
+
+
 @pytest.mark.parametrize(
     ("first", "cases"),
     [(0, FAULTY), pytest.param(FAULTY, ALL_FAULTY - FAULTY, marks=pytest.mark.long)],

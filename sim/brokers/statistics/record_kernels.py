@@ -83,16 +83,6 @@ def add_exactly(sums: NDArray[np.int64], value: float) -> None:
 
 
 @inlined
-def take_exactly(sums: NDArray[np.int64], value: float) -> None:
-    """Take a float that has been added before, below 2^42, from an exact sum."""
-    scaled = value * 1048576.0
-    whole = np.floor(scaled)
-    sums[2] -= np.int64((scaled - whole) * 4503599627370496.0)
-    sums[1] += (sums[2] >> 52) - np.int64(whole)
-    sums[2] &= 4503599627370495
-
-
-@inlined
 def delay_bin(delay: float) -> int:
     """The bin of a delay in a log-linear histogram: 0 below FIRST_BIN, from there on 128 to each power of two."""
     if delay < FIRST_BIN:

@@ -95,6 +95,12 @@ def schedule(state: Item, message: int, time: float) -> None:
     _place(state, message)
 
 
+@inlined
+def nothing_else_now(state: Item) -> bool:
+    """Whether no message is due at the present moment, that of the one taken off the heap last."""
+    return bool(state.in_heap == 0 or entry_at(state.heap, 0).time > state.now)
+
+
 @kernel
 def _spread(state: Item) -> None:
     """Place the messages that were beyond the buckets again."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sim.base.arrays import Item, Items
 from sim.base.compiled import kernel
 from sim.brokers.data.compiled.cells import cell_of, overtake_flood
+from sim.brokers.data.compiled.hops import count_last
 from sim.brokers.data.compiled.records import count_pairs
 from sim.brokers.data.compiled.servers import catch_up, integrate
 from sim.brokers.data.compiled.state import (
@@ -91,6 +92,13 @@ def in_transit(states: Items, messages: Items, flights: Items, positions: Items,
             if flight.version != NONE:
                 brokers, users = overtake_flood(state, flight)
                 count_pairs(state, flight.window, IN_FLIGHT, brokers, users)
+
+
+@kernel
+def count_last_deliveries(states: Items, flights: Items) -> None:
+    """Count the last deliveries up to the end of flights that are in transit; others have none any more."""
+    for flight in flights:
+        count_last(states[0], flight)
 
 
 def count_links(positions: Items, tallies: Items, part: slice, flooded: bool, recorder: Recorder) -> None:

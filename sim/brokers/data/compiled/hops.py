@@ -91,6 +91,7 @@ def carry_no_further(state: Item, carried: int) -> None:
                 end_flood(state, flight)
         if state.content:
             note(state, flight, OVER)
+        count_last(state, flight)
         integer_at(state.finished, flight.period).value += 1
         flight.messages = state.free_flight
         state.free_flight = carried
@@ -141,6 +142,15 @@ def _add(state: Item, window: int, row: int, value: float) -> None:
 
 
 @kernel
+def count_last(state: Item, flight: Item) -> None:
+    """Count the last delivery of a flight that is over, if there is any."""
+    if flight.last >= 0.0:
+        window_at(state.windows, flight.window).reached += 1
+        _add(state, int(flight.window), rk.LAST_DELIVERY, flight.last)
+        flight.last = -1.0
+
+
+@kernel
 def hop_time(state: Item, here: int, there: int) -> float:
     """The time (s) of a hop from a broker to another, as in `sim.overlay.pair_times.time_between`."""
     if here == there:
@@ -159,17 +169,6 @@ def _hand_over(state: Item, flight: Item, broker: int, arrived: float) -> None:
     state.handed += 1
     delivery.served, delivery.arrived, delivery.rooted = state.now, arrived, flight.rooted
     delivery.number, delivery.broker, delivery.audience = flight.number, broker, flight.version
-
-
-@inlined
-def _count_last(state: Item, flight: Item, delay: float) -> None:
-    """The delivery counts as the publication's last, and no longer the one before."""
-    if flight.last < 0.0:
-        window_at(state.windows, int(flight.window)).reached += 1
-    else:
-        rk.take_exactly(integers(state.sums + 24 * (int(flight.window) * rk.SUMS + rk.LAST_DELIVERY), 3), flight.last)
-    flight.last = delay
-    _add(state, int(flight.window), rk.LAST_DELIVERY, delay)
 
 
 @inlined
@@ -201,7 +200,7 @@ def deliver(state: Item, flight: Item, position: int, depth: int, arrived: float
     _add(state, number, rk.USER_TREE_DELAY, tree_delay * users)
     _add(state, number, rk.NOTIFICATION_DELAY, delay)
     _add(state, number, rk.TREE_DELAY, tree_delay)
-    _count_last(state, flight, delay)
+    flight.last = delay
     if now > arrived:
         _add(state, number, rk.LAST_SERVICE, now - arrived)
     table = integer_rows(state.delays, state.delay_slots, 3)

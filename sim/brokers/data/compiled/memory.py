@@ -269,7 +269,7 @@ class Memory:
             self.use("carries", carries)
 
     def _grow_flights(self, more: int) -> None:
-        self._with_free("flights", more, "free_flight", "messages")
+        self._with_free("flights", more, "free_flight", "messages")["last"][-more:] = -1.0
         self.state["free_flights"] += more
 
     def _with_free(self, name: str, more: int, first: str, link: str) -> Items:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sim.base.arrays import Items
 from sim.brokers.data.compiled import state as st
 from sim.brokers.data.compiled.arena import Arena
-from sim.brokers.data.compiled.closing import count_windows, in_transit
+from sim.brokers.data.compiled.closing import count_last_deliveries, count_windows, in_transit
 from sim.brokers.data.compiled.memory import Memory
 from sim.brokers.data.due import DueByTopic
 from sim.brokers.statistics.ledger import CLIMBING, DUE, IN_FLIGHT, PUBLISHED
@@ -63,6 +63,7 @@ class TopicReports:
         self._end_below(found)
         if satisfaction is not None:
             satisfaction.count_all(found)
+        count_last_deliveries(self._memory.states, self._memory.arrays["flights"])
         count_windows(self._memory.arrays["windows"], recorder.statistics, recorder.counted)
 
     def _end_below(self, found: NDArray[np.int64]) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from sim.base.arrays import Item
 from sim.base.compiled import inlined, kernel
 from sim.base.randomness_kernels import keyed_uniform
+from sim.brokers.data.compiled.calendar import nothing_else_now
 from sim.brokers.data.compiled.cells import (
     begin_copy,
     begin_flood,
@@ -223,6 +224,7 @@ def become_due(state: Item, flight: Item) -> None:
 def _leave_root(state: Item, number: int) -> None:
     message = message_at(state.messages, number)
     flight = flight_at(state.flights, message.flight)
+    awaited = flight.released  # whether something may wait for it to leave its root
     become_due(state, flight)
     version = version_at(state.versions, flight.version)
     if version.size == 0:
@@ -234,7 +236,7 @@ def _leave_root(state: Item, number: int) -> None:
         begin_flood(state, flight)
         flood_on(state, number, version.first, flight)
     else:
-        _forward(state, number, flight)
+        _forward(state, number, flight, not awaited and _goes_straight_on(state))
 
 
 @kernel
@@ -287,8 +289,16 @@ def arrive_tree(state: Item, number: int) -> None:
     if not state.takes_time:
         trace_hop(state, number, flight, place.broker, TREE, place.users > 0)
         deliver(state, flight, message.position, place.depth, state.now)
-        _forward(state, number, flight)
+        _forward(state, number, flight, False)
         return
+    _reach_tree(state, number)
+
+
+@kernel
+def _reach_tree(state: Item, number: int) -> None:
+    """The message is at the broker at its position, which takes time."""
+    message = message_at(state.messages, number)
+    flight, place = flight_at(state.flights, message.flight), position_at(state.positions, message.position)
     increments = int(cell_of(state, flight, message.position).sender) if state.matches else 0
     users = cell_of(state, flight, message.position).state // DEPTH if state.content else place.users
     effort = increments, int(place.children), int(users), int(flight.size)
@@ -302,8 +312,23 @@ def arrive_tree(state: Item, number: int) -> None:
 
 
 @inlined
-def _forward(state: Item, number: int, flight: Item) -> None:
-    """Send copies to the children of a message's position; the message is reused for the first of them."""
+def _goes_straight_on(state: Item) -> bool:
+    """Whether copies that are sent now arrive before anything else happens, if their hops take no time."""
+    if not state.takes_time or state.limited or state.faulty or state.traces or state.content or state.makes_room:
+        return False
+    if state.jitter > 0.0 or state.noted > 0:
+        return False
+    if state.next_pending < state.pending_end and pending_at(state.pending, state.next_pending).time <= state.now:
+        return False
+    return nothing_else_now(state)
+
+
+@inlined
+def _forward(state: Item, number: int, flight: Item, at_once: bool) -> None:
+    """Send copies to the children of a message's position; the message is reused for the first of them.
+
+    `at_once`: those whose hops take no time arrive at once, without waiting in the calendar, to the same effect.
+    """
     message = message_at(state.messages, number)
     here, carried = position_at(state.positions, message.position), message.flight
     if here.children == 0:
@@ -325,6 +350,9 @@ def _forward(state: Item, number: int, flight: Item) -> None:
             tally.messages += 1
             tally.bytes += size
             count_received(state, first + child.broker, size, child.users == 0)
+        if at_once and child.hop == 0.0:
+            _reach_tree(state, number)
+            continue
         outcome = send_message(state, number, flight.number, int(here.broker), child.broker, child)
         if outcome != ON_ITS_WAY:
             _miss_tree(state, flight, position, outcome)
@@ -344,7 +372,7 @@ def go_down(state: Item, number: int) -> None:
     if message.kind == DOWN:
         depth = position_at(state.positions, message.position).depth
         deliver(state, flight, message.position, depth, message.arrived)
-        _forward(state, number, flight)
+        _forward(state, number, flight, _goes_straight_on(state))
     elif message.kind == FLOODED:
         spread(state, number, message.arrived)
     else:
