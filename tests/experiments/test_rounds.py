@@ -24,7 +24,7 @@ from sim.scenario.reader import load_scenario
 FILE: dict[str, Any] = {
     "horizon": "100h",
     "workload": {"kind": "poisson", "users": 12, "topics": 9},
-    "variant": [{"name": "a"}, {"name": "b", "selection": {"kind": "location"}}],
+    "variant": [{"name": "a"}, {"name": "b", "selection": {"kind": "similarity"}}],
     "sweep": {"network.brokers": [2, 4, 6]},
 }
 

@@ -14,7 +14,7 @@ from oracles.draws import uniform
 
 from sim.base.errors import ScenarioError
 from sim.scenario.reader import load_scenario
-from sim.simulation import build, prepare_workload, simulate
+from sim.simulation import prepare_workload, simulate
 from sim.workloads.format.workload import Workload
 from sim.workloads.models.exchange_kernels import Path
 from sim.workloads.models.publishing import ANSWERS, PublishingCounts, through_publishers
@@ -126,6 +126,5 @@ def test_what_is_no_quality_is_refused(qos: dict[str, object], told: str) -> Non
 
 def test_the_way_of_publishers_is_for_topics() -> None:
     workload = {"kind": "content", "subscriptions": 20, "publications": 20}
-    scenario = load_scenario({"workload": workload, "network": {"brokers": 2, "qos": QOS}}).base
     with pytest.raises(ScenarioError, match="has content"):
-        build(scenario, prepare_workload(scenario, 0, None), 0)
+        load_scenario({"workload": workload, "network": {"brokers": 2, "qos": QOS}})
