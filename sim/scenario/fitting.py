@@ -46,10 +46,8 @@ def _mistake(sentence: str) -> Mistake:
 _MOST_NAMED = 100_000
 """Up to this many brokers get names before a run; it takes too much memory to name as many as may be asked for."""
 NOT_SLOW = "faults: brokers without a service time cannot be slow (allowed: brokers.service with a kind)"
-
-
 Once: TypeAlias = Callable[..., str | None]
-"""Calls a function with arguments, or knows what it returned for the same ones."""
+"""Calls a function with arguments, or returns what it returned for the same ones before."""
 
 
 def each_time(function: Callable[..., str | None], *arguments: object) -> str | None:
@@ -161,6 +159,7 @@ def _known_sites(brokers: int | str | File[Sites], traits: Traits) -> tuple[int 
 
 
 def _unfit(parameters: Found, brokers: int | None, sites: Sites | None) -> str | None:
+    """What the parameters of a plug-in say about these brokers, as a function of arguments that can be compared."""
     wrong: str | None = parameters.unfit(brokers, sites)
     return wrong
 

@@ -101,10 +101,8 @@ class Publishers:
 
     def _wait(self, number: int, broker: int) -> int:
         """A client keeps a publication; returns the client, as in `_waiting`."""
-        publisher, entry = (
-            self._publications.publisher.item(number),
-            None if self._outages is None else self._outages.entry,
-        )
+        publisher = self._publications.publisher.item(number)
+        entry = None if self._outages is None else self._outages.entry
         client: int = publisher if publisher >= 0 else ~(broker if entry is None else entry.item(broker))
         self._waiting.setdefault(client, []).append(number)
         return client

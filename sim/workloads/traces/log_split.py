@@ -196,10 +196,10 @@ def _firsts(rows: Columns) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
 
 @dataclass(frozen=True)
 class Recaller:
-    """Finds which deliveries of retained messages are of such as were retained before the log began (`retained_before`).
+    """Separates deliveries of messages that were retained before the log began (`retained_before`) from those of the log's own.
 
-    `names-retained` in the folder has the topics that retain something, the array `since` from when on. The numbers of these rows go to
-    `dropped-NUMBER`, the others to files of `TimedRuns`.
+    `names-retained` in the folder has the topics that retain a message in the log, and the array `since` when each first does (µs). The
+    numbers of the former rows go to `dropped-NUMBER`, the latter rows to files of `TimedRuns`.
     """
 
     folder: Directory
