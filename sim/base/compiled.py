@@ -13,7 +13,7 @@ from pathlib import Path
 # Any: Numba has no types for what it compiles.
 from typing import Any, ParamSpec, TypeVar
 
-from sim.base.imports import own_imports
+from sim.base.imports import read_module
 from sim.base.private import temporary_home, user_cache
 
 P = ParamSpec("P")
@@ -37,23 +37,14 @@ from numba.core.registry import CPUDispatcher  # noqa: E402
 
 
 @cache
-def _imports(path: Path) -> tuple[bytes, frozenset[Path]]:
-    """A module's text, and the modules of `sim` that it imports."""
-    text = path.read_bytes()
-    places = [name.replace(".", "/") for name in own_imports(text.decode())]
-    modules = (_ROOT / f"{place}{end}" for place in places for end in (".py", "/__init__.py"))
-    return text, frozenset(module for module in modules if module.is_file())
-
-
-@cache
 def _stamp(path: Path) -> str:
     """The SHA-256 of a module and of all modules of `sim` that it imports, directly or not."""
     found, ahead = {path}, [path]
     while ahead:
-        new = _imports(ahead.pop())[1] - found
+        new = read_module(ahead.pop(), _ROOT)[1] - found
         found |= new
         ahead += new
-    return hashlib.sha256(b"".join(_imports(each)[0] for each in sorted(found))).hexdigest()
+    return hashlib.sha256(b"".join(read_module(each, _ROOT)[0] for each in sorted(found))).hexdigest()
 
 
 class _Index(IndexDataCacheFile):

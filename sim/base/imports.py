@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
 
 _FOR_TYPE_CHECKERS = re.compile(r"^([ \t]*)if (?:typing\.)?TYPE_CHECKING:.*\n(?:\1[ \t]+.*\n|[ \t]*\n)*", re.MULTILINE)
 _IMPORT = re.compile(r"(?<!>>> )\bfrom (sim[\w.]*) import (?:\(([^)]*)\)|(.*))|\bimport (sim\b.*)")
@@ -19,3 +23,17 @@ def own_imports(text: str) -> set[str]:
         names = [re.split(r"[\s;(]", name.strip())[0] for name in listed]
         found |= {f"{package}.{name}" for name in names} | {package} if package else set(names)
     return found
+
+
+def module_files(names: Iterable[str], root: Path) -> frozenset[Path]:
+    """The files below `root` of those names that are modules, not members of one."""
+    places = [f"{root}/{name.replace('.', '/')}" for name in names]
+    files = (f"{place}{end}" for place in places for end in ("/__init__.py", ".py"))
+    return frozenset(Path(file) for file in files if os.path.isfile(file))
+
+
+@cache
+def read_module(file: Path, root: Path) -> tuple[bytes, frozenset[Path]]:
+    """A module's text, and the files of the modules of this package, below `root`, that it imports."""
+    text = file.read_bytes()
+    return text, module_files(own_imports(text.decode()), root)

@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 
 from pydantic import BaseModel
 
-from sim.base.imports import own_imports
+from sim.base.imports import module_files, read_module
 from sim.files.hashing import sha256_of
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -32,34 +32,21 @@ def version(*modules: str) -> str:
 
 def imported(*modules: str) -> list[Path]:
     """The files of the modules that are in this package, and of all in it that they import, also within functions."""
-    found: dict[str, Path] = {}
-    left = list(modules)
+    root, found = PACKAGE.parent, set[Path]()
+    left = [*module_files(modules, root)]
     while left:
-        module = left.pop()
-        if module not in found and (file := _file(module)):
-            found[module] = file
-            left += _imports(file)
-            left.append(module.rpartition(".")[0])  # the packages around it are loaded with it
-    return sorted(found.values())
+        file = left.pop()
+        if file not in found:
+            found.add(file)
+            left += read_module(file, root)[1]
+            around = file.parents[file.name == "__init__.py"] / "__init__.py"  # loaded with it
+            left += [around] if around.is_file() else []
+    return sorted(found)
 
 
 def digest(files: list[Path], below: Path) -> str:
     """The SHA-256 of files and their paths below a folder."""
     return sha256_of(b"".join(f"{file.relative_to(below).as_posix()}\0".encode() + file.read_bytes() for file in files))
-
-
-def _file(module: str) -> Path | None:
-    """The file of a module of this package; None for any other name."""
-    if module.partition(".")[0] != PACKAGE.name:
-        return None
-    place = PACKAGE.parent.joinpath(*module.split("."))
-    files = (place / "__init__.py", place.with_name(f"{place.name}.py"))
-    return next((file for file in files if file.is_file()), None)
-
-
-@cache
-def _imports(file: Path) -> set[str]:
-    return own_imports(file.read_text())
 
 
 class Foreign(NamedTuple):
