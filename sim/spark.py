@@ -206,7 +206,9 @@ def _stop(session: SparkSession) -> None:
 def _leave() -> None:
     _stop_waiting()
     for java in _STARTED:
-        java.returncode = java.poll() or 0  # it ends by itself, and nobody waits for it
+        if java.stdin:
+            java.stdin.close()
+        java.returncode = java.poll() or 0  # it ends by itself when that is closed, and nobody waits for it
 
 
 def _stop_waiting() -> None:
