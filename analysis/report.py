@@ -65,7 +65,9 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None, poin
     charts = draw(results, number_) if charts is None else charts
     manifest, workload, names = results.manifest, _workload_of(one), variants_of(results)
     headline = headline_of(results)
-    further = [name for name in metrics_of(one) if name not in headline]
+    defined = metrics_of(one)
+    further = [name for name in defined if name not in headline]
+    shown = {*headline, *defined}
     replications = replications_of(manifest, number_)
     said, failed = headlines(results), manifest["failed"]
     notes = said.notes
@@ -99,12 +101,8 @@ def render_report(results: Results, charts: Sequence[Figure] | None = None, poin
         rows=list(_rows(workload.get("rows") or {})),
         sources=[source | {"size": quantity(source["bytes"], "bytes")} for source in workload.get("sources") or ()],
         **_reproduction(results),
-        undefined=[
-            label(name)
-            for name in METRICS
-            if (name in OURS or name in results.runs) and name not in {*headline, *metrics_of(one)}
-        ],
-        definitions=[METRICS[name] for name in METRICS if name in {*headline, *metrics_of(one)}],
+        undefined=[label(name) for name in METRICS if (name in OURS or name in results.runs) and name not in shown],
+        definitions=[METRICS[name] for name in METRICS if name in shown],
     )
 
 
