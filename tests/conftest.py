@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from commands import status_of
+from depth import tried
 from hypothesis import Phase, settings
 from hypothesis.internal.conjecture import engine, providers
 from reader import Reader
@@ -23,6 +24,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # within half a minute, and of one fault.
 settings.register_profile(
     "brokersim",
+    max_examples=tried(100),
     deadline=None,
     report_multiple_bugs=False,
     phases=[phase for phase in Phase if phase is not Phase.explain],

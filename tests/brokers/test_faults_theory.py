@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from depth import tried
 from scipy import stats
 from tiny import graph, network, workload
 
@@ -45,8 +46,8 @@ def failing(
         ({"mean": "100s"}, {"mean": "25s"}),
         ({"mean": "20s"}, {"mean": "20s"}),
         ({"mean": "100s", "distribution": "weibull", "shape": 0.7}, {"mean": "10s"}),
-    ],
-    ids=["0.8", "0.5", "Weibull"],
+    ][-tried(3) :],
+    ids=str,
 )
 def test_availability_is_the_share_of_the_mean_time_up(up: dict[str, object], down: dict[str, object]) -> None:
     """MTTF / (MTTF + MTTR), whatever the distributions; the brokers of a run fail on their own, all of them up at first.

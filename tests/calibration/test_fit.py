@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from depth import tried
 from numpy.typing import NDArray
 
 from sim.calibration.fit import fit_costs
@@ -86,7 +87,7 @@ def test_without_accounts_the_slope_of_delays_is_the_time_per_publication() -> N
 def test_confidence_intervals_contain_the_costs_about_as_often_as_they_say() -> None:
     hits = [
         one.low <= COSTS[key] <= one.high
-        for seed in range(40)
+        for seed in range(tried(40))
         for key, one in fit_costs(steps(0.05, seed)).costs.items()
         if not key.startswith("wake_up")
     ]

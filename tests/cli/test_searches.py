@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from depth import DEEP
 from sweeping import contents
 
 from sim.experiments.results import load_results
@@ -237,7 +238,8 @@ def test_each_question_has_a_default_folder_of_its_own(brokersim: Command, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("trials", "replications", "most"), [(6, 5, 3), pytest.param(30, 12, 20, marks=pytest.mark.long)]
+    ("trials", "replications", "most"),
+    [(6, 5, 3) if DEEP else (3, 2, 1), pytest.param(30, 12, 20, marks=pytest.mark.long)],
 )
 def test_a_search_that_is_killed_again_and_again_comes_to_the_same_files(
     tmp_path: Path, trials: int, replications: int, most: int

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from depth import tried
 from sweeping import contents
 
 import sim
@@ -241,7 +242,7 @@ def test_too_little_memory_is_told_in_a_sentence(tiny: Path, tmp_path: Path, mon
 def test_a_pool_does_not_run_the_calling_script_again(tiny: Path, tmp_path: Path) -> None:
     script = "import sim\nprint('called')\nprint(len(sim.run('tiny.toml', 'OUT', jobs=2).runs))\n"
     (tmp_path / "unguarded.py").write_text(script.replace("OUT", "a"))
-    for arguments, text in ((["unguarded.py"], None), (["-"], script.replace("OUT", "b"))):
+    for arguments, text in ((["unguarded.py"], None), (["-"], script.replace("OUT", "b")))[: tried(2)]:
         done = subprocess.run(
             [sys.executable, *arguments], input=text, cwd=tmp_path, capture_output=True, text=True, timeout=120
         )

@@ -1014,14 +1014,17 @@ class Network:
         if copy.first:
             self.reached[number, copy.node] = self.hops_of(copy)
             self.depth[number, broker] = self.reached[number, copy.node]
-            self.arrived[number, broker] = self.now
+            if (number, broker) not in self.by_channel:
+                self.arrived[number, broker] = self.now
         else:
             self.duplicates[number] += 1
 
     def forget(self, copy: Copy, cause: str) -> None:
         """The broker drops a copy that it has taken in: of a first one it knows nothing any more, and another may be the first."""
         if copy.first:
-            del self.reached[copy.number, copy.node], self.arrived[copy.number, self.broker_at[copy.node]]
+            del self.reached[copy.number, copy.node]
+            if (copy.number, self.broker_at[copy.node]) not in self.by_channel:
+                del self.arrived[copy.number, self.broker_at[copy.node]]
         self.lose_copy(copy, cause)
 
     def spread(self, copy: Copy) -> None:

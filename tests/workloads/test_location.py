@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from depth import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import location as oracle
@@ -83,7 +84,7 @@ def test_nobody_and_nothing() -> None:
         changes(visits((0, 0, 0), (1, 0, 4)), [[]], 4)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=tried(300), deadline=None)
 @given(st.data())
 def test_equals_the_oracle(data: st.DataObject) -> None:
     users = data.draw(st.integers(1, 6))

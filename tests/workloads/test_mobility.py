@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from depth import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import mobility as oracle
@@ -34,7 +35,7 @@ def mobility(**parameters: Any) -> MobilityWorkload:
     return MobilityWorkload(MobilityWorkload.Parameters(**parameters))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=tried(100), deadline=None)
 @given(st.floats(-500, 500), st.floats(-90, 80), st.floats(0.5, 100))
 def test_positions_are_reflected_at_the_edges(value: float, low: float, width: float) -> None:
     folded = fold(value, low, low + width)
@@ -42,7 +43,7 @@ def test_positions_are_reflected_at_the_edges(value: float, low: float, width: f
     assert low - 1e-9 <= folded <= low + width + 1e-9
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tried(200), deadline=None)
 @given(st.data())
 def test_the_walk_equals_the_oracle(data: st.DataObject) -> None:
     lengths = data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=3))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from depth import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import poisson as oracle
@@ -39,7 +40,7 @@ def within_five_sigma(counts: Any, mean: float) -> bool:
     return bool(np.all(np.abs(np.asarray(counts) - mean) <= 5 * sqrt(mean)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tried(200), deadline=None)
 @given(st.integers(1, 4), st.integers(1, 5), st.integers(1, 4), st.booleans(), st.data())
 def test_replacements_equal_the_oracle(users: int, k: int, more: int, equal: bool, data: st.DataObject) -> None:
     weights = [Fraction(1 if equal else 2**place) for place in range(k + more)]  # sums of which are exact
@@ -56,7 +57,7 @@ def test_replacements_equal_the_oracle(users: int, k: int, more: int, equal: boo
     assert (np.diff(held, axis=1) > 0).all()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=tried(100), deadline=None)
 @given(st.integers(1, 3), st.integers(1, 4), st.integers(0, 12), st.integers(0, 99))
 def test_redrawn_topics_are_told_apart_from_kept_ones(users: int, k: int, changes: int, seed: int) -> None:
     generator = np.random.default_rng(seed)

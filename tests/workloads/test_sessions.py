@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny
+from depth import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.sessions import Offline
@@ -47,7 +48,7 @@ def offline(draw: st.DrawFn) -> Offline:
     )
 
 
-@settings(max_examples=500)
+@settings(max_examples=tried(500))
 @given(offline())
 def test_users_go_offline_as_second_by_second(truth: Offline) -> None:
     rows = [(float(time), topic, publisher, 1) for time, topic, publisher in truth.publications]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from depth import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import spotify as oracle
@@ -40,7 +41,7 @@ def generate(kind: Any, seed: int = 1, replication: int = 0, **parameters: Any) 
     return made
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=tried(100), deadline=None)
 @given(
     st.lists(st.integers(1, 2**20), min_size=1, max_size=30),
     st.lists(st.integers(0, 12), min_size=1, max_size=5),
@@ -61,7 +62,7 @@ def test_a_share_at_a_border_is_the_next_topic(weights: list[int], data: st.Data
     assert weighted(below, guide_to(below), share) == oracle.weighted(weights, Fraction(share))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tried(200), deadline=None)
 @given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=40), st.integers(1, 60), st.integers(0, 60), st.booleans())
 def test_whole_rates_have_their_mean_exactly(rates: list[float], mean: int, above: int, even: bool) -> None:
     given_rates = np.full(len(rates), 3.7) if even else np.array(rates)

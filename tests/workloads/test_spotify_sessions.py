@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from depth import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import spotify as oracle
@@ -54,7 +55,7 @@ def columns(sessions: list[tuple[int, int, int]]) -> tuple[Any, Any, Any]:
     return user.astype(np.int32), start, start + length
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=tried(100), deadline=None)
 @given(drawn_sessions)
 def test_sessions_of_a_user_do_not_overlap(drawn: list[tuple[int, int, int]]) -> None:
     user, start, end = columns(drawn)
@@ -62,7 +63,7 @@ def test_sessions_of_a_user_do_not_overlap(drawn: list[tuple[int, int, int]]) ->
     assert one_at_a_time(user, start, end).tolist() == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=tried(200), deadline=None)
 @given(drawn_sessions, st.integers(0, 3), st.integers(0, 35), st.integers(0, 15))
 def test_time_passes_while_online(drawn: list[tuple[int, int, int]], user: int, since: int, for_so_long: int) -> None:
     rows = columns(drawn)
