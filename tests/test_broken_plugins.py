@@ -101,6 +101,11 @@ class Forgets(Chord):
         return TopicTree(np.array([root], np.int32), one - 1, np.array([1, 1], np.int32), one)
 
 
+class NoTree(Chord):
+    def tree(self, topic: int, root: int) -> Any:
+        return None
+
+
 class WrongDepth(Chord):
     def tree(self, topic: int, root: int) -> TopicTree:
         tree = super().tree(topic, root)
@@ -123,6 +128,7 @@ class Paid(Chord):
         (SkipsLinks, "the tree of topic 7 from node 0 goes from node 0 to 3, which are not linked"),
         (ShortCut, "the uplink of topic"),
         (Forgets, "which has joined"),
+        (NoTree, "the tree of topic [0-9]+ from node [0-9]+ is None, expected a TopicTree"),
         (WrongDepth, "expected one more than the parent's"),
         (
             ManyRoots,

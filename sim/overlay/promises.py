@@ -78,7 +78,7 @@ class GeometryPromises(Promises):
         elif member == "leave":
             self._members.get(arguments[0], set()).discard(arguments[1])
         elif member == "tree":
-            if self._trees.get(arguments) is found:
+            if found is not None and self._trees.get(arguments) is found:
                 return
             self._trees[arguments] = found
         elif member == "heal" and isinstance(found, Repair):
