@@ -17,6 +17,8 @@ Model = TypeVar("Model", bound=BaseModel)
 Mistake = tuple[Keys, str]
 """The path of a mistake, as keys from the root, and its message."""
 UNKNOWN = "unknown key"
+_FEW = 40
+"""The most names that a message lists."""
 
 
 def validate(model: type[Model], values: RawValue) -> Model:
@@ -43,8 +45,10 @@ def unknown_key(allowed: Sequence[str], key: str, value: object) -> str:
 
 
 def hint(name: object, allowed: Sequence[str]) -> str:
-    """The closest valid name, if one is close, and all valid names."""
-    return f"{suggestion(str(name), allowed)} (allowed: {', '.join(allowed)})"
+    """The closest valid name, if one is close, and all valid names, or how many there are and an example."""
+    few = len(allowed) <= _FEW
+    listed = f"allowed: {', '.join(allowed)}" if few else f"there are {len(allowed):,}, such as '{allowed[0]}'"
+    return f"{suggestion(str(name), allowed)} ({listed})"
 
 
 def show(value: object) -> str:

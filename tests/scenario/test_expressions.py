@@ -193,7 +193,10 @@ def test_a_limit_holds_or_not() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("load_stdev < 0.5", "'load_stdev < 0.5': unknown metric 'load_stdev', did you mean 'load_stddev'? (allowed: "),
+        (
+            "load_stdev < 0.5",
+            "'load_stdev < 0.5': unknown metric 'load_stdev', did you mean 'load_stddev'? (there are ",
+        ),
         ("load_stddev < 5s", "'load_stddev < 5s': expected a number, found '5s'"),
         ("notification_delay < soon", "expected a number of seconds or a duration such as '200ms', found 'soon'"),
         ("due", "'due': expected a metric and its limit, such as 'notification_delay_p99 <= 200ms'"),
