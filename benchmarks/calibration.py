@@ -191,7 +191,7 @@ def _compared(name: str, url: str, pid: int, world: Workload, allowed: AllowedDi
 
 
 def _world(topics: list[tuple[int, int]], rate: float, seconds: float) -> Workload:
-    """Publications on topics with so many subscribers and bytes, equally often, as a Poisson process."""
+    """Publications on topics with these numbers of subscribers and bytes, equally often, as a Poisson process."""
     random = np.random.default_rng(7)
     count = int(rate * seconds)
     time_ = np.sort(random.uniform(0, seconds, count))

@@ -96,8 +96,8 @@ def _memory(folder: Path) -> float:
         (run / "manifest.json").write_text(manifest.replace(made.name, spec.hash))
         (run / "timing.json").write_text(timing)
     command = [sys.executable, "-c", _RESUME, json.dumps(MANY), str(out)]
-    told = subprocess.run(command, capture_output=True, text=True, check=True)
-    return int(told.stdout) * 1024 / 1e6
+    shown = subprocess.run(command, capture_output=True, text=True, check=True)
+    return int(shown.stdout) * 1024 / 1e6
 
 
 def figures() -> list[Figure]:

@@ -121,7 +121,7 @@ def relay(
 
 
 def loaded(brokers: int, topics: int, wanting: int, publications: int, faults: FaultSchedule | None = None) -> Network:
-    """Brokers that take time, on a Chord ring; so many of them want each topic, and publications come from any broker.
+    """Brokers that take time, on a Chord ring; a number of them want each topic, and publications come from any broker.
 
     There is one publication per second; brokers may fail.
     """

@@ -189,7 +189,7 @@ def _small(random: np.random.Generator) -> OffloadingProblem:
 
 
 def _slow() -> Figure:
-    """The whole of fb3m, types G and R, beside the version that computes all topics anew that share a subscriber with a pick."""
+    """The whole of fb3m, types G and R, beside the version that recomputes all topics that share a subscriber with a pick."""
     problem = spotify("dense", 0.01, 27)
     fast, slow = policy("fb3m"), policy("fb3m-slow")
     assert np.array_equal(fast.decide(problem).topics, slow.decide(problem).topics)

@@ -51,7 +51,7 @@ def figures() -> Iterator[Figure]:
                 value, redrawn = min(r.value for r in again), min(r.redrawn for r in again)
                 yield Figure(
                     f"{name}, {shape}, scale 1/50, tau = {tau:,}: decided again after 1 % of the rates changed (median, worst of 6)",
-                    f"{faster:.1f} times faster, {moved:.2f} of the moves, value {value:.5f} (drawn anew: {redrawn:.5f})",
+                    f"{faster:.1f} times faster, {moved:.2f} of the moves, value {value:.5f} (redrawn: {redrawn:.5f})",
                     "≥ 3, ≤ 0.40, ≥ 0.999",
                     faster >= 3 and moved <= 0.4 and min(value, redrawn) >= 0.999,
                 )
@@ -66,7 +66,7 @@ def proven(problem: OffloadingProblem, by: OffloadingPolicy) -> float:
 
 @dataclass(frozen=True)
 class Restart:
-    """A decision that starts from the one before, beside one made anew: times faster, moves over moves, value over value.
+    """A decision that starts from the one before, beside a new one: times faster, moves over moves, value over value.
 
     `redrawn`: value over value where rates are not some times what they were but those of any other topics.
     """

@@ -53,7 +53,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Cost:
-    """Wall and CPU time (s) of judging the rows, and of the whole command; the most memory (bytes) of all processes."""
+    """Wall and CPU time (s) of validating the rows, and of the whole command; the most memory (bytes) of all processes."""
 
     seconds: float
     cpu: float
@@ -61,7 +61,7 @@ class Cost:
     whole_cpu: float
     peak: float
 
-    def told(self, rows: int) -> str:
+    def described(self, rows: int) -> str:
         """The rate of validating rows, in words."""
         speed = f"{rows / self.seconds:,.0f} rows/s, {rows / self.cpu:,.0f} per second of CPU"
         return f"{speed} ({self.cpu:,.1f} s), {self.peak / 1e6:,.0f} MB"
@@ -112,7 +112,7 @@ class Meter:
 
 
 def _measure(command: Sequence[str], environment: Mapping[str, str], after: str) -> tuple[Cost, str]:
-    """The cost of a command that judges rows from where it says "reading" to where it says `after`; its output."""
+    """The cost of a command that validates rows from where it says "reading" to where it says `after`; its output."""
     process = subprocess.Popen(
         command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -178,14 +178,14 @@ def _compare(trace: Trace, folder: Path) -> Iterator[Figure]:
         duckdb = duckdb or cost.cpu
         expected = expected or counts
         assert counts == expected, f"{name}: {counts}, expected {expected}"  # else there is nothing to compare
-        yield Figure(f"{what}: {name}, {THREADS} threads", cost.told(trace.rows), "the same counts", True)
+        yield Figure(f"{what}: {name}, {THREADS} threads", cost.described(trace.rows), "the same counts", True)
     alone = 0.0
     for cores in (1, 2):
         cost, counts = _spark(trace, source, folder / f"spark-{cores}", cores)
         per_core = trace.rows / cost.seconds / cores
         alone = alone or per_core
         text = (
-            f"{cost.told(trace.rows)}; {per_core / alone:.0%} of local[1]'s rows/s per core; "
+            f"{cost.described(trace.rows)}; {per_core / alone:.0%} of local[1]'s rows/s per core; "
             f"whole command {cost.whole_seconds:,.0f} s, {cost.whole_cpu:,.0f} s of CPU; {cost.cpu / duckdb:.1f} × DuckDB's CPU"
         )
         assert counts == expected, f"Spark: {counts}, expected {expected}"

@@ -123,7 +123,7 @@ def _optima() -> Figure:
 
 
 def _swaps(round_trips: bool) -> Figure:
-    """The changes of all swaps with one broker, against counting all anew for one of them."""
+    """The changes of all swaps with one broker, against recounting all for one of them."""
     brokers = 1200
     objective = CostModel(problem(brokers, 1200, round_trips=round_trips))
     objective.best_partner(0)
@@ -131,15 +131,15 @@ def _swaps(round_trips: bool) -> Figure:
     def swaps() -> float:
         return cpu_seconds(lambda: [objective.best_partner(broker) for broker in range(20)]) / (20 * (brokers - 1))
 
-    def anew() -> float:
+    def recounted() -> float:
         start = objective.node_of
         return cpu_seconds(partial(objective.place, start))
 
-    whole, single, ratio = alternate(anew, swaps)
+    whole, single, ratio = alternate(recounted, swaps)
     unit = "round-trip times" if round_trips else "hops"
     text = f"{ratio:,.0f} times faster ({1e6 * single:.2f} µs against {1000 * whole:.1f} ms)"
     return Figure(
-        f"a swap's change, 1,200 brokers and topics, {unit}: beside counting anew", text, "≥ 100 times", ratio >= 100
+        f"a swap's change, 1,200 brokers and topics, {unit}: against recounting", text, "≥ 100 times", ratio >= 100
     )
 
 

@@ -1,4 +1,4 @@
-"""What the pipelines do to raw rows, done by DuckDB and by Polars: the same reading, parsing, judging and counting.
+"""What the pipelines do to raw rows, done by DuckDB and by Polars: the same reading, parsing, validating and counting.
 
 Both write the usable rows, typed, and the quarantine with line, raw row and reason as Parquet; both return how many rows there were
 of each kind. Layouts and reasons are those of `benchmarks.traces`; nothing here is as general as the pipelines are.

@@ -68,6 +68,6 @@ def figures() -> list[Figure]:
     ratio = two.peak / one.peak
     text = (
         f"{ratio:.2f} times ({two.peak:,.0f} MB against {one.peak:,.0f} MB; "
-        f"while runs go on {two.running:,.0f} MB against {one.running:,.0f} MB)"
+        f"while runs are in progress {two.running:,.0f} MB against {one.running:,.0f} MB)"
     )
     return [Figure(f"{PUBLICATIONS:,} publications, two jobs: peak memory of one", text, "< 1.3 times", ratio < 1.3)]

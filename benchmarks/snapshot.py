@@ -23,7 +23,7 @@ DAYS = 14
 def snapshot(days: int) -> ReconfigurationProblem:
     """Users of the mobility model on a broker for each of some 1,200 cells, in clusters of 10, brokers at random on a Chord ring.
 
-    Publications are the visits of all 92 days; subscriptions those when all have joined, or so many days later.
+    Publications are the visits of all 92 days; subscriptions those when all have joined, or a number of days later.
     """
     scenario = Scenario.model_validate(
         {

@@ -28,9 +28,9 @@ def figures() -> Iterator[Figure]:
             command = [sys.executable, "-c", _RUN, "generate", kind]
             subprocess.run([*command, "--scale", "0.001", "--out", folder], check=True, capture_output=True)  # compiles
             shown = subprocess.run([*command, "--out", folder], check=True, capture_output=True, text=True).stdout
-        told, measured = shown.splitlines()
+        counts, measured = shown.splitlines()
         seconds, kibibytes = measured.split()
-        name = f"generate {kind}, {told.split(', ')[-1]}"
+        name = f"generate {kind}, {counts.split(', ')[-1]}"
         yield Figure(f"{name}: CPU", f"{float(seconds):.1f} s", "≤ 120 s", float(seconds) <= 120)
         peak = int(kibibytes) / 1024
         yield Figure(f"{name}: peak memory", f"{peak:,.0f} MiB", "≤ 2,048 MiB", peak <= 2048)

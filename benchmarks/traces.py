@@ -1,4 +1,4 @@
-"""Made-up raw traces of any size, a few of whose rows are dirty: what the pipelines are measured on."""
+"""Synthetic raw traces of any size, a few of whose rows are dirty: what the pipelines are measured on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 CHUNK = 1_000_000
 """Rows that are made at once."""
 SUBSCRIBERS = 4
-"""Of every topic."""
+"""The subscribers of every topic."""
 
 
 def write_checkins(path: Path, rows: int, users: int = 0) -> None:
@@ -43,7 +43,7 @@ def write_checkins(path: Path, rows: int, users: int = 0) -> None:
 def write_events(path: Path, rows: int) -> None:
     """A log in the layout `mqtt`: connects, subscribes, then publications, each delivered to the topic's four subscribers.
 
-    A row in a hundred is of no use. Control rows all have an effect: to find those that have none is no matter of judging rows.
+    A row in a hundred is of no use. Control rows all have an effect: to find those that have none is not a matter of validating rows.
     """
     random = np.random.default_rng(1)
     topics, clients = 1000, max(rows // 5000, 10)

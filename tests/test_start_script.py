@@ -190,7 +190,7 @@ def test_no_right_to_write(project: Project) -> None:
     project.fake("mkdir", "#!/bin/sh\nexit 1\n")
     found = project.start()
     assert found.returncode == 2
-    assert f"cannot write in {project.home}" in found.stderr
+    assert f"no permission to write to {project.home}" in found.stderr
 
 
 @pytest.mark.parametrize(

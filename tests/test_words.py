@@ -39,9 +39,9 @@ OLD = re.compile(rf"\b(?:{'|'.join(INSTEAD)})\b")
 
 
 def texts() -> Iterator[Path]:
-    for folder in ("sim", "analysis", "docs"):
-        yield from (path for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".md", ".jinja"})
-    yield ROOT / "README.md"
+    for folder in ("sim", "analysis", "docs", "benchmarks", "scenarios"):
+        yield from (path for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".md", ".jinja", ".toml"})
+    yield from (ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "brokersim"))
 
 
 def test_private_vocabulary_does_not_come_back() -> None:
