@@ -171,7 +171,7 @@ def _best(results: Results, metric: str, rows: Sequence[Comparison]) -> str:
     _, point, name = found[place]
     which = f"with {name} at" if len(variants_of(results)) > 1 else "at"
     at = points_said(axes_of(results), results.manifest["points"][point])
-    return f"{'least' if better == 'lower' else 'largest'} {which} {at}: {_mean(rows[point], name)}."
+    return f"{'lowest' if better == 'lower' else 'highest'} {which} {at}: {_mean(rows[point], name)}."
 
 
 def _span(rows: Sequence[Comparison], variant: str) -> str:

@@ -62,7 +62,7 @@ def _hot_brokers(results: Results, run: str, count: int) -> tuple[pd.DataFrame, 
 
 
 def _hot_links(results: Results, run: str, count: int) -> tuple[pd.DataFrame, pd.DataFrame] | None:
-    """The same of links, which is known where something limits them."""
+    """The same for links, whose load is known only where something limits them."""
     if not results.has_table(run, "link_load"):
         return None
     load, links, names = results.table(run, "link_load"), _hottest_links(results, run, count), _names(results, run)

@@ -32,7 +32,7 @@ _MAPS = {
 def load_maps(results: Results) -> list[Figure]:
     """For each variant, utilisation and queue of the hottest brokers and links in its first run.
 
-    Of brokers their messages where they take no time; of links nothing where nothing limits them.
+    Where brokers take no time, their messages instead; no map of links where nothing limits them.
     """
     variants, found = variants_of(results), list[Figure]()
     for place, variant in enumerate(variants):

@@ -102,7 +102,7 @@ def effects(series: pd.DataFrame, faults: pd.DataFrame) -> pd.DataFrame:
     found = faults.reset_index(drop=True).assign(
         recovered=[recovered for recovered, _ in rows], lowest=[lowest for _, lowest in rows]
     )
-    # what older runs did not know of, they did not count
+    # columns that older runs lack count as 0
     counted = series.reindex(columns=[*(f"lost_{cause}" for cause in CAUSES), *DUPLICATES], fill_value=0)
     lost = counted.assign(control=control_messages(series)).reset_index(drop=True)
     by_fault = lost.groupby(owner)

@@ -81,7 +81,7 @@ def faults_of(results: Results, run: str) -> pd.DataFrame:
 
 
 def failing(results: Results) -> pd.DataFrame:
-    """What `faults_of` says of all runs, with the `share` of runs in which it is so."""
+    """The faults of all runs as in `faults_of`, with the `share` of runs in which each occurs."""
     spans = [faults_of(results, run) for variant in variants_of(results) for run in runs_of(results, variant)]
     every = pd.concat(spans) if spans else _spans(pd.DataFrame())
     counts = every.groupby([*every], as_index=False).size()

@@ -185,10 +185,10 @@ class Promises:
     complete = Promise(
         "The class has Parameters that extend those of its group, and all members of its protocol with their signatures."
     )
-    refusing = Promise("What it cannot do it refuses with a ScenarioError or InputError; it raises nothing else.")
-    strict = Promise("Its Parameters refuse keys that they do not know.", costly=True)
+    refusing = Promise("It refuses what it cannot do with a ScenarioError or InputError, and raises nothing else.")
+    strict = Promise("Its Parameters reject unknown keys.", costly=True)
     unchanged = Promise("It does not modify its arguments.", costly=True)
-    lasting = Promise("What it has returned does not change later.", costly=True)
+    lasting = Promise("Values that it has returned do not change later.", costly=True)
     same = Promise("It is deterministic: the same arguments give the same result.", costly=True)
     independent = Promise("It does not use the global random state of Python or NumPy.", costly=True)
 

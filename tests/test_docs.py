@@ -151,6 +151,9 @@ def test_formats_name_every_key_metric_and_column(reader: Reader) -> None:
         for name in pq.read_schema(file).names
     }
     assert columns <= words
+    series = next((reader.folder / "demo" / "results").rglob("timeseries.parquet"))
+    section = text.partition("The columns of `timeseries.parquet`")[2].partition("The columns of `load.parquet`")[0]
+    assert set(pq.read_schema(series).names) <= set(re.findall(r"\w+", section))
     manifests = (reader.folder / "demo" / folder / "manifest.json" for folder in ("workload", "results"))
     assert {key for manifest in manifests for key in json.loads(manifest.read_text())} <= words
 

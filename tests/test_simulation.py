@@ -137,7 +137,10 @@ def test_distances_make_hop_times_and_hop_cost_says_how_much_of_them() -> None:
         ({"network": {"brokers": 4}}, r"network\.brokers: 4 brokers.* only 3 cells \(allowed: 1 to 3\)"),
         ({"warm_up": "10s"}, r"warm_up: expected less than the horizon \(10 s\), found 10 s"),
         ({"window": "9us"}, r"window: 1,000,000 windows at most, so 1e-05 s or more up to 10 s, found 9e-06 s"),
-        ({"network": {"brokers": 3, "geometry": {"kind": "chord", "bits": 1}}}, r"geometry\.bits.*3 brokers \(got 1\)"),
+        (
+            {"network": {"brokers": 3, "geometry": {"kind": "chord", "bits": 1}}},
+            r"geometry\.bits.*3 brokers \(found 1\)",
+        ),
     ],
 )
 def test_a_scenario_that_does_not_fit_a_workload_with_places(keys: dict[str, Any], complaint: str) -> None:

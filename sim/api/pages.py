@@ -170,7 +170,7 @@ def reproduce(
         scale: below 1, a quick look: fewer points and replications, fewer users, less time.
         data: the folder of real data that some figures need.
         progress: called with each step.
-        larger: the folder of another reproduction, whose figures of this scale or larger ones are shown as they are.
+        larger: the folder of another reproduction, whose figures of this scale or a larger one are taken unchanged.
         **options: how the runs are performed: `jobs`, `engine` and `master`, as in `run`.
 
     Returns:

@@ -36,7 +36,7 @@ class ProblemInstance(Strict):
         """The problem of a JSON object. Raises InputError for the first mistake; `place` is the object's position."""
         if not isinstance(content, dict):
             required = [key for key, field in cls.model_fields.items() if field.is_required()]
-            text = f"expected an object with the keys {', '.join(required)} (got {show(content)})"
+            text = f"expected an object with the keys {', '.join(required)} (found {show(content)})"
             raise InputError(f"{dotted(place)}: {text}" if place else text)
         try:
             return cls.model_validate(content)
@@ -52,4 +52,4 @@ def wrong_topics(key: str, rows: Sequence[Sequence[int]], topics: int) -> Iterat
         for i, topic in enumerate(row):
             if not 0 <= topic < topics:
                 allowed = f"a topic from 0 to {topics - 1}" if topics else "none, as there are no topics"
-                yield (key, number, i), f"expected {allowed} (got {topic})"
+                yield (key, number, i), f"expected {allowed} (found {topic})"

@@ -125,7 +125,7 @@ def check_design(algorithm: str, k: str | float | None = None, strict: bool = Fa
         raise InputError(f"--algorithm: {unknown('design', algorithm, ALGORITHMS)}")
     for name, given in (("--k", k is not None), ("--strict", strict)):
         if given and algorithm != "low-oda":
-            raise InputError(f"{name} is only for low-oda (got --algorithm {algorithm})")
+            raise InputError(f"{name} is only for low-oda (found --algorithm {algorithm})")
     return chosen, DEFAULT_K if k is None else _factor(str(k))
 
 

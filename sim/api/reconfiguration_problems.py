@@ -50,11 +50,11 @@ class RingProblem(ProblemInstance):
     def mistakes(self) -> Iterator[Mistake]:
         nodes, topics, size = len(self.node_ids), len(self.topic_hashes), 1 << self.bits
         if not nodes:
-            yield ("node_ids",), "expected at least one (got none)"
+            yield ("node_ids",), "expected at least one (found none)"
         for key, ids in (("node_ids", self.node_ids), ("topic_hashes", self.topic_hashes)):
             for i, value in enumerate(ids):
                 if value >= size:
-                    yield (key, i), f"expected a value below 2^{self.bits}, as bits is {self.bits} (got {value})"
+                    yield (key, i), f"expected a value below 2^{self.bits}, as bits is {self.bits} (found {value})"
         yield from _repeated("node_ids", self.node_ids)
         lengths = {"subscriptions": nodes, "publications": topics, "mapping": nodes} | (
             {} if self.rtt is None else {"rtt": nodes}
@@ -62,18 +62,18 @@ class RingProblem(ProblemInstance):
         for key, length in lengths.items():
             if (found := len(getattr(self, key))) != length:
                 per = "topic_hashes" if key == "publications" else "node_ids"
-                yield (key,), f"expected {length} entries, as many as {per} has (got {found})"
+                yield (key,), f"expected {length} entries, as many as {per} has (found {found})"
         yield from wrong_topics("subscriptions", self.subscriptions, topics)
         known = set(self.node_ids)
         for i, node in enumerate(self.mapping):
             if node not in known:
-                yield ("mapping", i), f"expected one of node_ids (got {node})"
+                yield ("mapping", i), f"expected one of node_ids (found {node})"
         yield from _repeated("mapping", self.mapping)
         if self.move_cost is not None and (found := len(self.move_cost.constants)) != 3:
-            yield ("move_cost", "constants"), f"expected 3 entries, one for each term of eq. 11 (got {found})"
+            yield ("move_cost", "constants"), f"expected 3 entries, one for each term of eq. 11 (found {found})"
         for i, row in enumerate(self.rtt or []):
             if len(row) != nodes:
-                yield ("rtt", i), f"expected {nodes} entries, as many as node_ids has (got {len(row)})"
+                yield ("rtt", i), f"expected {nodes} entries, as many as node_ids has (found {len(row)})"
 
     @property
     def ids(self) -> NDArray[np.int64]:
@@ -124,4 +124,4 @@ def _repeated(key: str, values: list[int]) -> Iterator[Mistake]:
     if len(set(values)) < len(values):
         counts = Counter(values)
         i, value = next((i, value) for i, value in enumerate(values) if counts[value] > 1 and value in values[:i])
-        yield (key, i), f"expected distinct ids (got {value} again)"
+        yield (key, i), f"expected distinct ids (found {value} again)"

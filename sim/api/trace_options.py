@@ -91,7 +91,7 @@ class TimeSpan:
 
 @dataclass(frozen=True)
 class SparkOptions:
-    """What judges the rows, and how Spark is started.
+    """What reads and validates the rows, and how Spark is started.
 
     Examples:
         >>> sim.SparkOptions(engine="in-process").master
@@ -99,7 +99,9 @@ class SparkOptions:
     """
 
     engine: Literal["spark", "in-process"] = declared(
-        "", "What judges the rows: spark, on all cores or a cluster; or in-process, this process alone.", "spark"
+        "",
+        "What reads and validates the rows: spark, on all cores or a cluster; or in-process, this process alone.",
+        "spark",
     )
     master: str = declared("", "Spark master: local[N], spark://HOST:PORT, …", "local[*]")
     partitions: int | None = declared(
@@ -109,8 +111,8 @@ class SparkOptions:
     executor_memory: str | None = declared("SIZE", "Memory of each Spark executor of a cluster. [1g]", None)
     work: str | None = declared(
         "URL",
-        "A folder of a store, such as s3://bucket/folder, in which the machines of a cluster exchange what they find; where they "
-        "share no storage. [beside the workload]",
+        "A folder of an object store, such as s3://bucket/folder, through which the machines of a cluster exchange intermediate "
+        "results; needed if they share no storage. [default: beside the workload]",
         None,
     )
     conf: list[str] | None = declared(

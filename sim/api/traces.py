@@ -81,7 +81,7 @@ def prepare_checkins(
         publications: what a user publishes, "per-visit" or "per-check-in".
         size: the size of a publication, in bytes.
         append: keep the rows beside the workload, so that files of another day can join it by the same call.
-        spark: what judges the rows, Spark (by default, on all cores) or this process, and how Spark is started.
+        spark: what validates the rows, Spark (by default, on all cores) or this process, and how Spark is started.
         progress: show the steps.
 
     Returns:
@@ -147,7 +147,7 @@ def prepare_events(
         size: the size of a publication, in bytes, where the log has none.
         span: use only rows of this time.
         append: keep the rows beside the workload, so that files of another day can join it by the same call.
-        spark: what judges the rows, Spark (by default, on all cores) or this process, and how Spark is started.
+        spark: what validates the rows, Spark (by default, on all cores) or this process, and how Spark is started.
         progress: show the steps.
 
     Returns:
@@ -228,7 +228,7 @@ def prepare_follows(
         seed: the seed of the random draws.
         size: the size of a publication, in bytes.
         append: keep the rows beside the workload, so that files of another day can join it by the same call.
-        spark: what judges the rows, Spark (by default, on all cores) or this process, and how Spark is started.
+        spark: what validates the rows, Spark (by default, on all cores) or this process, and how Spark is started.
         progress: show the steps.
 
     Returns:

@@ -41,7 +41,7 @@ def nested(found: Sequence[Mistake]) -> PydanticCustomError:
 
 def unknown_key(allowed: Sequence[str], key: str, value: object) -> str:
     """The message for an unknown key."""
-    return f"{UNKNOWN}{hint(key, allowed)} (got {show(value)})"
+    return f"{UNKNOWN}{hint(key, allowed)} (found {show(value)})"
 
 
 def hint(name: object, allowed: Sequence[str]) -> str:
@@ -65,7 +65,7 @@ def dotted(keys: Keys) -> str:
 def _problems(error: ValidationError, model: type[BaseModel], more: Sequence[str]) -> Iterator[Mistake]:
     for found in error.errors(include_url=False):
         keys, kind, message, context = found["loc"], found["type"], found["msg"], found.get("ctx", {})
-        got = f" (got {show(found['input'])})"
+        got = f" (found {show(found['input'])})"
         if kind == "nested":
             yield from (((*keys, *inner), text) for inner, text in context["problems"])
         elif kind == "extra_forbidden":

@@ -66,7 +66,7 @@ class CalibratedBroker:
 
     @property
     def bundles(self) -> float | None:
-        """By which factor a copy takes longer below saturation than in some step at it, where that is more than `BUNDLES`.
+        """The factor by which a copy takes longer below saturation than in some step at it, where that is more than `BUNDLES`.
 
         Such a broker sends several copies at once if it is saturated.
         """

@@ -21,6 +21,6 @@ class MeasuringOptions:
 
     def __post_init__(self) -> None:
         if not 1 <= self.seconds <= 3600:
-            raise InputError(f"seconds: expected 1 to 3600 (got {self.seconds:g})")
+            raise InputError(f"seconds: expected 1 to 3600 (found {self.seconds:g})")
         if self.messages < 1000:
-            raise InputError(f"messages: expected 1000 or more (got {self.messages})")
+            raise InputError(f"messages: expected 1000 or more (found {self.messages})")

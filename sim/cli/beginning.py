@@ -127,7 +127,7 @@ def explain(
 
 
 def doctor(json_: Json = False) -> None:
-    """Show versions, memory, cores, disk and caches, for a report of a fault. What may cause trouble is marked with !."""
+    """Show versions, memory, cores, disk and caches, for a bug report. Anything that may cause trouble is marked with !."""
     found = sim.doctor()
     if json_:
         terminal.print_json(found)

@@ -55,9 +55,9 @@ def _lines(experiment: Experiment, found: Outlook) -> Iterator[tuple[str, str]]:
     yield "replications", f"{found.replications}"
     yield "runs", f"{found.runs:,}{f', {found.distinct:,} of them distinct' if found.distinct < found.runs else ''}"
     failed = f", {found.failed:,} failed" if found.failed else ""
-    yield "", f"{found.there:,} there{failed}, {found.to_do:,} to do"
+    yield "", f"{found.there:,} finished{failed}, {found.to_do:,} to do"
     if found.later:
-        yield "warm-up", f"is to be detected by these runs; then {found.later:,} more"
+        yield "warm-up", f"detected from these runs, before {found.later:,} more"
     if (wanted := experiment.precision) is not None:
         least = f"{wanted.metric} within {wanted.relative:.3g} at {wanted.confidence:.0%} confidence"
         yield "precision", f"{least}: at most {found.most:,} runs in all"
@@ -66,7 +66,7 @@ def _lines(experiment: Experiment, found: Outlook) -> Iterator[tuple[str, str]]:
         seconds = found.seconds
         yield (
             "time",
-            "unknown: there is no run yet" if seconds is None else f"about {format_duration(seconds)} in {jobs}",
+            "unknown, as no run has finished yet" if seconds is None else f"about {format_duration(seconds)} in {jobs}",
         )
 
 

@@ -29,7 +29,7 @@ def follows(
         option(
             "NAME",
             "A public data set by its name, with its folder; or the layout of the files of --follows and --events. "
-            "[what the first of them look like]",
+            "[default: detected from the first of them]",
         ),
     ] = None,
     follows: Annotated[

@@ -49,7 +49,7 @@ def reproduce(
         Path | None,
         option(
             "--with DIR",
-            "Show figures that this folder of another reproduction has at this scale or a larger one as they are.",
+            "Take figures unchanged from this folder of another reproduction if it has them at this scale or a larger one.",
         ),
     ] = None,
     export: Annotated[

@@ -344,6 +344,6 @@ def _nearest(limit: Limit, number: int, nearest: float | None, count: int) -> st
     if number < count:
         return f"{_do(number)} not meet it"
     if nearest is None:
-        return "is undefined"
-    end = "least" if limit.op.startswith("<") else "largest"
+        return "undefined"
+    end = "lowest" if limit.op.startswith("<") else "highest"
     return f"none meets it, the {end} mean is {quantity(nearest, METRICS[limit.metric].unit)}"

@@ -81,7 +81,7 @@ def export(
     if name not in experiment.variants:
         raise ScenarioError(unknown("variant", name, experiment.variants))
     if replication < 0:
-        raise InputError(f"replication: expected 0 or more (got {replication})")
+        raise InputError(f"replication: expected 0 or more (found {replication})")
     scenario = experiment.variants[name]
     folder = prepared_folder(experiment, scenario)
     with naming(experiment):

@@ -66,9 +66,9 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         if self.jobs < 1:
-            raise InputError(f"jobs: expected 1 or more (got {self.jobs})")
+            raise InputError(f"jobs: expected 1 or more (found {self.jobs})")
         if self.master is not None and self.engine not in ("auto", "spark"):
-            raise InputError(f"master: only the engine 'spark' uses a cluster (got '{self.engine}')")
+            raise InputError(f"master: only the engine 'spark' uses a cluster (found '{self.engine}')")
         if self.engine not in ("auto", *ENGINES):
             raise InputError(unknown("engine", self.engine, ("auto", *ENGINES)))
 

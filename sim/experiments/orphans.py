@@ -61,7 +61,7 @@ def orphans(folder: Path) -> Generator[tuple[list[Orphan], list[Path]]]:
         manifest = load_results(folder).manifest
         if "further" not in manifest:
             raise ResultsError(
-                f"{folder}: written by an earlier version; the same `brokersim run` records which runs it needs"
+                f"{folder}: written by an earlier version; repeat its `brokersim run`, which records the runs that it needs"
             )
         named = {*manifest["runs"], *manifest["further"]}
         found, foreign = [], []

@@ -153,9 +153,9 @@ def _bytes(path: Path) -> bytes:
         folder = path.parent
         near = nearest(path.name, sorted(entry.name for entry in folder.iterdir())) if os.path.isdir(folder) else None
         hint = f", did you mean '{folder / near}'?" if near else ""
-        raise NoSuchFile(f"no such file{hint} (got '{path}')")
+        raise NoSuchFile(f"no such file{hint} (found '{path}')")
     if not path.is_file():
-        raise ValueError(f"expected a file, '{path}' is {'a folder' if path.is_dir() else 'none'}")
+        raise ValueError(f"expected a file, '{path}' is {'a folder' if path.is_dir() else 'a pipe or a device'}")
     try:
         return path.read_bytes()
     except OSError as error:

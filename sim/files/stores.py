@@ -85,7 +85,9 @@ def files_in_store(url: str) -> list[StoreFile]:
     inside = {info.path: PurePosixPath(info.path).relative_to(folder).parts for info in found if info.path != path}
     for table, sign in (("Delta", "_delta_log"), ("Iceberg", "metadata"), ("Hudi", ".hoodie")):
         if any(parts[0] == sign for parts in inside.values()):
-            raise WorkloadError(f"{url}: a table of {table}, some of whose files may not count; export it as Parquet")
+            raise WorkloadError(
+                f"{url}: a table in {table} format, whose folder may hold files that it no longer uses; export it as Parquet"
+            )
     files = [
         StoreFile(f"{url.partition('://')[0]}://{info.path}", system, info.path, info.size, info.mtime_ns or 0)
         for info in sorted(found, key=lambda info: info.path)
@@ -133,7 +135,7 @@ def _located(url: str) -> tuple[Any, str]:
         return fs.HadoopFileSystem(found.hostname or "default", found.port or 0), found.path
     except OSError as error:
         raise WorkloadError(
-            f"{url}: HDFS is read by Hadoop's libhdfs.so, of the folder that ARROW_LIBHDFS_DIR or HADOOP_HOME names, with "
+            f"{url}: HDFS needs Hadoop's libhdfs.so, in the folder that ARROW_LIBHDFS_DIR or HADOOP_HOME names, and "
             f"CLASSPATH as `hadoop classpath --glob` prints it ({str(error).splitlines()[0]})"
         ) from None
 
@@ -168,11 +170,11 @@ def _gs(fs: Any) -> Any:
 def _unreached(url: str, error: OSError) -> WorkloadError:
     said = re.sub(r"\s+", " ", str(error))[:300]
     hints = {
-        "s3": "AWS_ENDPOINT_URL names another store than Amazon's",
-        "gs": "GOOGLE_APPLICATION_CREDENTIALS names a file of keys",
+        "s3": "AWS_ENDPOINT_URL names a store other than Amazon's",
+        "gs": "GOOGLE_APPLICATION_CREDENTIALS names a key file",
     }
     hint = next((f"; {hint}" for scheme, hint in hints.items() if url.lower().startswith(scheme)), "")
-    return WorkloadError(f"{url}: the store does not answer, or not with this ({said}){hint}")
+    return WorkloadError(f"{url}: the store cannot be reached, or refuses the request ({said}){hint}")
 
 
 def _pattern(path: str) -> str:

@@ -13,15 +13,16 @@ _COUNTED = {
     ),
     "pubcomp_messages": ("messages", "completions between clients and brokers (quality of service 2, the last answer)"),
     "client_retransmissions": ("messages", "messages, and releases, between clients and brokers that were sent again"),
-    "client_duplicates": ("count", "messages of quality of service 1 that a user, or a publisher's broker, got again"),
+    "client_duplicates": (
+        "count",
+        "messages of quality of service 1 that a user, or a publisher's broker, received again",
+    ),
 }
 BY_QUALITY = [
     Metric(name, unit, description, integer=True, windows="sum", counted=True)
     for name, (unit, description) in _COUNTED.items()
 ] + [
-    Metric("publishing_delay", "s", "mean time from a user's publication until its broker has it"),
-    Metric(
-        "unpublished", "count", "publications of users that never got to their broker, or not by the end", integer=True
-    ),
+    Metric("publishing_delay", "s", "mean time from a user's publication until its broker has received it"),
+    Metric("unpublished", "count", "publications of users that had not reached their broker by the end", integer=True),
 ]
 """All of them."""

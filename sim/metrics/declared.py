@@ -127,7 +127,9 @@ OURS: dict[str, Metric] = {
         _count("uplink_bytes", "bytes", "bytes of the messages on the way to the root"),
         _total("cross_region_bytes", "bytes", "bytes of messages between brokers of different regions"),
         _event("handovers", "count", "times that a user's broker changed", "neutral"),
-        _event("handover_messages", "messages", "request, reply, leave and join of each handover"),
+        _event(
+            "handover_messages", "messages", "messages of handovers: a request, a reply, a leave and a join for each"
+        ),
         _event("reconfigurations", "count", "times that brokers were moved to other nodes of the overlay", "neutral"),
         _event(
             "reconfigured_brokers",
@@ -314,7 +316,7 @@ OURS: dict[str, Metric] = {
         _seconds("queue_wait", "mean waiting time in a broker's queue"),
         _seconds(
             "client_wait",
-            "time that a publication waits at the broker for a user who takes no more, mean over delivered (publication, user) pairs",
+            "time that a publication waits at the broker until it is sent to the user, mean over delivered (publication, user) pairs",
             windows=Ratio("client_wait_sum", "delivered_users", LATER),
         ),
         _count(
@@ -325,7 +327,7 @@ OURS: dict[str, Metric] = {
         ),
         _seconds(
             "session_delay",
-            "time from publication until such a delivery, mean over session_deliveries",
+            "time from publication until delivery, mean over session_deliveries",
             Ratio("session_delay_sum", "session_deliveries"),
         ),
         _count("resumed_sessions", "count", "returns of users for whom messages waited", "neutral"),
@@ -343,7 +345,7 @@ OURS: dict[str, Metric] = {
         ),
         _seconds(
             "retained_delay",
-            "time from the subscription until such a delivery, mean over retained_deliveries",
+            "time from the subscription until delivery, mean over retained_deliveries",
             Ratio("retained_delay_sum", "retained_deliveries"),
         ),
         _event("disconnects", "count", "times that a user was disconnected for being slow"),

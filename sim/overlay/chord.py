@@ -105,7 +105,7 @@ class Chord(HealingTrees):
         def unfit(self, brokers: int | None, _sites: Sites | None) -> str | None:
             if brokers is None or brokers <= 1 << self.bits:
                 return None
-            return f"network.geometry.bits: a ring of 2^{self.bits} ids is too small for {brokers} brokers (got {self.bits})"
+            return f"network.geometry.bits: a ring of 2^{self.bits} ids is too small for {brokers} brokers (found {self.bits})"
 
     def __init__(self, parameters: Parameters, setting: GeometrySetting) -> None:
         """Raises ScenarioError where the ring is too small for all brokers."""
@@ -148,14 +148,14 @@ class Chord(HealingTrees):
     def maintenance(self, down: NDArray[np.bool_]) -> int:
         """One round of each node: stabilise, check predecessor, and fix a finger.
 
-        It asks its successor for that node's predecessor, hears it and notifies it, asks its predecessor and hears it, and looks one
-        finger up: over half of log₂ n hops, the mean, rounded up, and an answer.
+        It asks its successor for that node's predecessor, is answered and notifies it (3 messages), checks its predecessor, which
+        answers (2), and looks one finger up: over half of log₂ n hops, the mean, rounded up, and an answer.
         """
         live = int(np.count_nonzero(~down))
         return live * (3 + 2 + math.ceil(math.log2(live) / 2) + 1) if live > 1 else 0
 
     def out_of_reach(self, down: NDArray[np.bool_], absent: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """The nodes (n) in runs of as many that are down, among those on the ring, as a successor list is long."""
+        """The nodes (n) of the ring in runs of consecutive nodes that are down, which are at least as long as a successor list."""
         broken = np.zeros_like(down)
         ring = np.flatnonzero(~(down & (self.around | absent)))
         fallen = down[ring]

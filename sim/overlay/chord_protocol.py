@@ -156,7 +156,7 @@ def fail_at_once(nodes: int, share: float, lookups: int, successors: int = 20, s
 
 
 class Churn(NamedTuple):
-    """What came of churn: the lookups, and the mean share of nodes whose successor was wrong."""
+    """The outcome of churn: the lookups, and the mean share of nodes whose successor was wrong."""
 
     lookups: list[Lookup]
     wrong: float

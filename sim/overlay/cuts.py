@@ -138,7 +138,7 @@ def _hang(
     after: NDArray[np.int32],
     depth: NDArray[np.int64],
 ) -> None:
-    """Let all hang on a node that are linked to it as before."""
+    """Attach to a node all nodes that it reaches over the former tree's links that are not cut."""
     found, many, place = np.empty(before.size, np.int64), 1, 0
     found[0] = node
     while place < many:

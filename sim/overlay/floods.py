@@ -25,7 +25,7 @@ class FloodParameters(plugins.Parameters):
     @model_validator(mode="after")
     def _floods_alone_have_a_limit(self) -> FloodParameters:
         if self.hops is not None and not self.floods:
-            raise nested([(("hops",), f'only with dissemination = "flood" (got {self.hops})')])
+            raise nested([(("hops",), f'only with dissemination = "flood" (found {self.hops})')])
         return self
 
     @property

@@ -30,7 +30,7 @@ class Mesh(HealingSourceTrees):
         return live_pairs(self.around)
 
     def maintenance(self, down: NDArray[np.bool_]) -> int:
-        """A sign of life from each node to each other."""
+        """A heartbeat from each node to each other."""
         return int(np.count_nonzero(~down)) * (int(np.count_nonzero(~self.around)) - 1)
 
     def route_around(self, nodes: NDArray[np.bool_], failed: int, back: int, apart: int) -> int:

@@ -25,7 +25,7 @@ from sim.overlay.source_trees import HealingSourceTrees
 class Graph(HealingSourceTrees):
     """Links between brokers from a file; a publication takes the fastest paths from its publisher's broker, or is flooded over them.
 
-    Among equally fast paths the one with the fewest hops is taken; among these, the one with the lowest last broker but one.
+    Among equally fast paths the one with the fewest hops is taken; among these, the one with the lowest second-to-last broker.
     Where brokers that are down and cut links leave no path, the old one remains, on which publications are lost.
     """
 

@@ -19,7 +19,7 @@ from sim.overlay.trees import RendezvousTrees, TreeState
 
 @dataclass(frozen=True, eq=False)
 class Repair:
-    """What healing came to: the nodes (n) that are routed around from now on, and the messages between brokers that it took.
+    """The outcome of healing: the nodes (n) that are routed around from now on, and the messages between brokers that it took.
 
     Also, where topics have one root each: how many `topics` have another one, and on how many `trees` a node has another parent.
     """

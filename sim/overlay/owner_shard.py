@@ -45,7 +45,7 @@ class OwnerShard(HealingTrees):
         return live_pairs(self.around)
 
     def maintenance(self, down: NDArray[np.bool_]) -> int:
-        """A sign of life from each node to each other."""
+        """A heartbeat from each node to each other."""
         return int(np.count_nonzero(~down)) * (int(np.count_nonzero(~self.around)) - 1)
 
     def returning(self, live: int, back: int) -> int:

@@ -21,7 +21,7 @@ def fastest_paths(
     """The node before each node (n) on the fastest path to it from the source, -1 for the source and where there is no path.
 
     The neighbours of v are `neighbours[starts[v]:starts[v + 1]]`, as far away as `times` (0 or more) say. Times are added up from the
-    source on. Of equally fast paths the one with the fewest hops is taken, and of these the one whose last node but one is the
+    source on. Of equally fast paths the one with the fewest hops is taken, and of these the one whose second-to-last node is the
     lowest (Dijkstra). Before all, as few links as possible are `barred`.
     """
     n = starts.size - 1

@@ -65,7 +65,7 @@ class Star(HealingTrees):
         return ascending_links(np.append(hub, others), np.append(others, hub))
 
     def maintenance(self, down: NDArray[np.bool_]) -> int:
-        """A sign of life over each link, from both ends."""
+        """A heartbeat over each link, from both ends."""
         return int(np.count_nonzero(~down[self.edges()[:, 0]]))
 
     def returning(self, live: int, back: int) -> int:

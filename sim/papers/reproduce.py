@@ -41,7 +41,7 @@ Do = Callable[..., Results]
 class ReproductionRequest:
     """A paper by its name, the scale (above 0, up to 1), the folder of the user's own data, and one figure, or "" for all.
 
-    `larger` is the folder of another reproduction, whose figures of this scale or larger ones are shown as they are, whatever version
+    `larger` is the folder of another reproduction, whose figures of this scale or a larger one are taken unchanged, whatever version
     made them.
     """
 

@@ -137,9 +137,9 @@ class Service(FixedTable):
     wake_up: Duration = 0.0
     """Additional constant service time for a message that finds one of the broker's servers idle."""
     wake_up_half: Duration = Field(default=0.0, exclude_if=lambda time: not time)
-    """The idle time after which half of wake_up is needed, t / (t + wake_up_half) of it after t; all of it after any by default."""
+    """The idle time after which half of wake_up is needed, t / (t + wake_up_half) of it after t; 0, the default: always all of it."""
     wake_up_least: Duration = Field(default=0.0, exclude_if=lambda time: not time)
-    """The part of wake_up that is needed however short the idle time was: wake_up_half is then about the rest."""
+    """The part of wake_up that is needed however short the idle time was; wake_up_half then applies to the rest."""
     wake_up_slowdown: float = Field(default=0.0, ge=0, le=100, exclude_if=lambda share: not share)
     """The share by which a service takes longer where the broker was idle, as caches are cold; half of it after wake_up_half."""
     variation: float = Field(default=1.0, gt=0, le=100)

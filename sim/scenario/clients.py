@@ -21,11 +21,11 @@ class SlowClients(FixedTable):
     first: Annotated[int, Field(ge=0, lt=2**31, exclude_if=lambda first: not first)] = 0
     """How many users are slow, those with the lowest numbers, beside the random share."""
     latency: Duration | None = None
-    """The time from the broker to such a user."""
+    """The time from the broker to a slow user."""
     rate: BitRate | None = None
-    """The rate at which such a user receives messages."""
+    """The rate at which a slow user receives messages."""
     window: _Window | None = None
-    """How many unacknowledged messages may be on their way to such a user."""
+    """How many unacknowledged messages may be on their way to a slow user."""
 
     @model_validator(mode="after")
     def _differs(self) -> SlowClients:

@@ -20,13 +20,13 @@ class DeliveryTable(FixedTable):
     timeout: PositiveDuration = 1.0
     """How long a sender waits for an acknowledgement before it sends a copy again."""
     backoff: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 2.0
-    """By which factor it waits longer each time."""
+    """The factor by which each wait is longer than the last."""
     longest: PositiveDuration = 60.0
     """The longest wait."""
     attempts: Annotated[int, Field(ge=1)] | None = None
     """How often a copy is sent at most; any number of times by default."""
     expire_after: PositiveDuration | None = None
-    """How long after its publication a copy is sent again at most; any time by default."""
+    """How long after its publication a copy may still be sent again; without limit by default."""
     store: Literal["persistent", "memory"] = "persistent"
     """Whether what a broker keeps for others survives its crash."""
 

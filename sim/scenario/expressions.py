@@ -259,7 +259,7 @@ class Limit:
 def unknown_metrics(names: Iterable[object]) -> list[Mistake]:
     """Messages about unknown names of metrics, by their positions."""
     return [
-        ((i,), f"unknown metric{hint(name, list(METRICS))} (got {show(name)})")
+        ((i,), f"unknown metric{hint(name, list(METRICS))} (found {show(name)})")
         for i, name in enumerate(names)
         if not (isinstance(name, str) and name in METRICS)
     ]

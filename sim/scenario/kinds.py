@@ -65,7 +65,7 @@ class Kinds:
         rest = dict(value)
         kind = rest.pop("kind", self.default)
         if kind not in self.names():
-            raise nested([(("kind",), f"unknown kind{hint(kind, self.names())} (got {show(kind)})")])
+            raise nested([(("kind",), f"unknown kind{hint(kind, self.names())} (found {show(kind)})")])
         model = self.model(kind)
         try:
             return self.table(kind, validate(model, rest))
@@ -121,7 +121,7 @@ class OwnMetrics:
             if name in OURS:
                 wrong.append(((name,), "a built-in metric, which every run has; leave it out"))
             elif name not in known:
-                wrong.append(((name,), f"unknown metric of your own{hint(name, known)} (got {show(table)})"))
+                wrong.append(((name,), f"unknown metric of your own{hint(name, known)} (found {show(table)})"))
             else:
                 _ = METRICS[name]  # raises if its declaration is not valid
                 model = plugins.load("metric", name).Parameters

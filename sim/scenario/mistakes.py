@@ -63,7 +63,7 @@ class Mistakes:
         """The message about an unknown key without its value, so that it is reported once."""
         if not text.startswith(UNKNOWN):
             return place, text
-        return place[:-1] if isinstance(place[-1], int) else place, text.rpartition(" (got ")[0]
+        return place[:-1] if isinstance(place[-1], int) else place, text.rpartition(" (found ")[0]
 
     def _dotted(self, keys: Keys) -> str:
         if keys[0] == "variant" and len(keys) > 1:

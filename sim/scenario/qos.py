@@ -57,13 +57,13 @@ class QosTable(FixedTable):
     """Quality of service between clients and brokers as in MQTT: a message goes by the lower of its own and its subscription's."""
 
     publications: _ByQuality = Field(default=(0.0, 1.0, 0.0), json_schema_extra={"default": 1})
-    """The quality of publications for which the workload does not say it: 0, 1 or 2, or the shares of the three."""
+    """The quality of publications for which the workload gives none: 0, 1 or 2, or the shares of the three."""
     subscriptions: _ByQuality = Field(default=(0.0, 0.0, 1.0), json_schema_extra={"default": 2})
     """The quality of subscriptions, likewise."""
     loss: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """The probability that the way between a client and its broker loses a message, or an acknowledgement."""
     timeout: PositiveDuration | None = Field(default=None, json_schema_extra={"default": "never"})
-    """How long who sends waits for an acknowledgement before it sends again; by default until the client connects again."""
+    """How long a sender waits for an acknowledgement before it sends again; by default until the client connects again."""
     publishers: PublishersTable = PublishersTable()
     """The way from publishing users to their brokers."""
 

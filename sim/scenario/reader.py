@@ -141,7 +141,7 @@ class _Reader:
         names = self.names or ["base"]
         baseline = said.get("baseline") if isinstance(said, dict) else None
         if isinstance(baseline, str) and baseline not in names:
-            self.mistakes.add(("report", "baseline"), f"no such variant{hint(baseline, names)} (got '{baseline}')")
+            self.mistakes.add(("report", "baseline"), f"no such variant{hint(baseline, names)} (found '{baseline}')")
         points = self._points(sweep)
         if not self.mistakes:
             for keys, text in _too_many_runs(points, precision):
@@ -286,7 +286,7 @@ class _Reader:
         for keys, text in wrong:
             self.mistakes.add(keys, text, variant)
         if scenario and (folder := scenario.workload.path) and not self._is_folder(folder):
-            self.mistakes.add(("workload", "path"), f"no such folder (got '{folder}')", variant)
+            self.mistakes.add(("workload", "path"), f"no such folder (found '{folder}')", variant)
         return scenario
 
     def _take_variants(self, variants: object) -> None:
@@ -300,9 +300,9 @@ class _Reader:
             taken = name in self.names
             self.names.append(name if valid and not taken else f"[{number}]")
             if not valid:
-                self.mistakes.add(("variant", number, "name"), f"every variant needs a name (got {show(name)})")
+                self.mistakes.add(("variant", number, "name"), f"every variant needs a name (found {show(name)})")
             if taken:
-                self.mistakes.add(("variant", number, "name"), f"another variant has the same name (got '{name}')")
+                self.mistakes.add(("variant", number, "name"), f"another variant has the same name (found '{name}')")
             for key in SHARED & variant.keys():
                 self.mistakes.add(("variant", number, key), "variants share this key; set it once, above them")
 
@@ -385,7 +385,7 @@ def _known(scenario: Scenario, name: str) -> Value:
     names = [".".join(keys) for keys in _paths(scenario.model_dump(mode="json"))]
     if name in names:
         raise InputError(f"'{name}' is neither a number nor text here")
-    raise InputError(f"unknown key{hint(name, names)} (got '{name}')")
+    raise InputError(f"unknown key{hint(name, names)} (found '{name}')")
 
 
 def _paths(values: Raw, keys: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

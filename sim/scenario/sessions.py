@@ -34,7 +34,7 @@ TopicReference = Annotated[int | str, PlainValidator(_topic), WithJsonSchema(_TO
 
 
 class OfflineTable(FixedTable):
-    """Users who lose their connection without a word, and connect again."""
+    """Users who lose their connection unexpectedly, and connect again."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 
@@ -56,7 +56,8 @@ class WillTable(FixedTable):
     size: Annotated[int, Field(ge=0, lt=2**31)] = 100
     """Its size in bytes."""
     delay: Duration = 0.0
-    """How long after the user has gone offline it is published, if the user is not back and its session is not over by then."""
+    """How long after the user has gone offline it is published, or when its session expires if that is earlier; not if the user is
+    back by then."""
     retain: bool = False
     """Whether it is retained."""
 

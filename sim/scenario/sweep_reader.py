@@ -213,9 +213,9 @@ class _Reader:
                 keys = _known(name)
                 if keys not in named:
                     allowed = [toml.join(known) for known in named if known]
-                    self._wrong((*place, i), f"no such key is swept{hint(name, sorted(allowed))} (got {show(name)})")
+                    self._wrong((*place, i), f"no such key is swept{hint(name, sorted(allowed))} (found {show(name)})")
                 elif keys in group_of or by_keys.get(keys) in group:
-                    self._wrong((*place, i), f"zipped twice (got {show(name)})")
+                    self._wrong((*place, i), f"zipped twice (found {show(name)})")
                 elif keys in by_keys:
                     group.append(by_keys[keys])
             if grid and len({len(axis.values) for axis in group}) > 1:
@@ -257,7 +257,7 @@ class _Reader:
         found = table.get(key, allowed[0])
         if found in allowed:
             return str(found)
-        self._wrong((*place, key), f"unknown value{hint(found, allowed)} (got {show(found)})")
+        self._wrong((*place, key), f"unknown value{hint(found, allowed)} (found {show(found)})")
         return allowed[0]
 
     def _wrong(self, place: Keys, text: str) -> None:

@@ -208,7 +208,7 @@ class Tune(BaseModel):
                 "nothing to tune for: name a metric with minimise or maximise in [tune], or with --minimise"
             )
         if twice := [name for name in self.minimise if name in self.maximise]:
-            raise InputError(f"'{twice[0]}' is to be both minimised and maximised: name it once")
+            raise InputError(f"'{twice[0]}' cannot be both minimised and maximised: name it once")
         if not self.vary:
             raise InputError("nothing to tune: give a key and its range in [tune], or with --vary KEY=FROM..TO")
         return self
@@ -239,7 +239,7 @@ class Tune(BaseModel):
 
 
 class _Wrong(ValueError):
-    """A mistake in the values of a key, and at which key of theirs."""
+    """A mistake in the values of a key, and at which key of the values."""
 
     def __init__(self, text: str, *keys: str) -> None:
         super().__init__(text)
@@ -258,7 +258,7 @@ def _range(table: Raw) -> TunedRange:
             raise _Wrong(unknown_key(_RANGE, key, table[key]), key)
     scale = table.get("scale", _SCALES[0])
     if scale not in _SCALES:
-        raise _Wrong(f"unknown scale{hint(scale, _SCALES)} (got {show(scale)})", "scale")
+        raise _Wrong(f"unknown scale{hint(scale, _SCALES)} (found {show(scale)})", "scale")
     low, high = _number(table, "from"), _number(table, "to")
     if high <= low:
         raise _Wrong(f"expected more than 'from' ({low:g}), found {high:g}", "to")

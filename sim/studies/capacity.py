@@ -230,7 +230,8 @@ def capacity_sentences(question: CapacityQuestion, found: CapacityAnswer) -> lis
     if turns := found.turns:
         a, b = turns[0]
         said.append(
-            f"But {question.limit.metric} turns between {text(a.value)} and {text(b.value)}: the answer may not be the {wanted}."
+            f"But {question.limit.metric} is not monotone between {text(a.value)} and {text(b.value)}: "
+            f"the answer may not be the {wanted}."
         )
     return said
 

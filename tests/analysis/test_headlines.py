@@ -144,7 +144,7 @@ def test_a_sweep_without_a_significant_point_says_so_with_the_intervals(tmp_path
 def test_a_sweep_says_at_how_many_points_a_variant_is_better_and_worse(tmp_path: Path) -> None:
     here = [{"a": BASE, "b": times(factor)} for factor in (1.5, 0.5, 1.2)] + [{"a": BASE, "b": NOISY}]
     least, sentence = said(swept(tmp_path, here))
-    assert least.startswith("load stddev: least with b at network.brokers = 20: ")
+    assert least.startswith("load stddev: lowest with b at network.brokers = 20: ")
     assert sentence.startswith("b against a: load stddev −49.9 % [")
     assert " to +50 % [" in sentence
     assert sentence.endswith("significant at 3 of 4 points (better at 1, worse at 2).")
@@ -255,8 +255,8 @@ def test_a_sweep_says_at_which_points_brokers_are_saturated(tmp_path: Path) -> N
 def test_a_delay_is_not_called_least_where_brokers_are_saturated(tmp_path: Path) -> None:
     delays = [[3.0] * 5, [2.0] * 5, [1.0] * 5]
     results = swept(tmp_path, [{"a": values} for values in delays], "notification_delay")
-    assert "least at network.brokers = 30" in " ".join(said(results))
+    assert "lowest at network.brokers = 30" in " ".join(said(results))
     runs = pd.read_parquet(tmp_path / "runs.parquet")
     runs["saturated_brokers"] = (runs["point"] == 2).astype(int)
     runs.to_parquet(tmp_path / "runs.parquet")
-    assert "least at network.brokers = 20" in " ".join(said(load_results(tmp_path)))
+    assert "lowest at network.brokers = 20" in " ".join(said(load_results(tmp_path)))

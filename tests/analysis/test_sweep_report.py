@@ -51,7 +51,7 @@ def test_the_page_says_what_was_swept_and_what_came_out(results: Results) -> Non
     for expected in (
         "4 points, 3 variants, 3 replications of each: 36 runs.",
         "network.brokers 10, 20 horizon 1 d, 2 d",
-        "notification delay: least with location at network.brokers = 10, horizon = 1 d: ",
+        "notification delay: lowest with location at network.brokers = 10, horizon = 1 d: ",
         "location against static: notification delay −2",
         "Point 0: network.brokers = 10, horizon = 1 d",
         "brokersim report RESULTS --point N , N from 0 to 3",

@@ -35,7 +35,7 @@ def test_none_meets_the_limits(brokersim: Brokersim) -> None:
     assert brokersim("best", "r", "--maximise", "load_jain", *limits) == (
         1,
         "",
-        "brokersim: none of 12 points and variants meets all limits: load_stddev < 0.25 (none meets it, the least mean is "
+        "brokersim: none of 12 points and variants meets all limits: load_stddev < 0.25 (none meets it, the lowest mean is "
         "0.2843), notification_delay < 60 ms (4 do not meet it)\n",
     )
 

@@ -72,21 +72,21 @@ def test_same_seed_same_bytes_other_replication_others(brokersim: Brokersim, tmp
         ),
         (
             ("poisson", "--out", "w", "--set", "user=5", "--set", "change_rate=-1"),
-            "--set change_rate: expected a value greater than or equal to 0 (got -1)\n"
+            "--set change_rate: expected a value greater than or equal to 0 (found -1)\n"
             "--set user: unknown key, did you mean 'users'? (allowed: users, topics, topics_per_user, pattern, "
-            "exponent, mode_size, change_rate, change, publication_rate, horizon, size, group_size) (got 5)",
+            "exponent, mode_size, change_rate, change, publication_rate, horizon, size, group_size) (found 5)",
         ),
         (
             ("poisson", "--out", "w", "--set", "publication_rate=nan"),
-            "--set publication_rate: expected a finite number (got NaN)",
+            "--set publication_rate: expected a finite number (found NaN)",
         ),
         (
             ("mobility", "--out", "w", "--set", "box=[30, 'x', 50, -66]"),
-            "--set box[1]: expected a valid number (got 'x')",
+            "--set box[1]: expected a valid number (found 'x')",
         ),
         (
             ("poisson", "--out", "w", "--set", "users=many"),
-            "--set users: expected a valid integer (got 'many')",
+            "--set users: expected a valid integer (found 'many')",
         ),
         (
             ("poisson", "--out", "w", "--set", "topics=5"),

@@ -43,21 +43,21 @@ def test_a_plan_tells_what_is_there_and_what_is_to_do(brokersim: Brokersim, spy:
         "variants      2: static, one broker",
         "replications  2",
         "runs          8, 6 of them distinct",
-        "              0 there, 6 to do",
-        "time          unknown: there is no run yet",
+        "              0 finished, 6 to do",
+        "time          unknown, as no run has finished yet",
         "results       r",
     ]
     spy.fails[4, 1] = ValueError("no")
     assert brokersim("run", "sweep.toml", "--out", "r", "--jobs", "1", "-q")[0] == 1
-    assert told()[6:] == ["              5 there, 1 failed, 0 to do", "results       r"]
+    assert told()[6:] == ["              5 finished, 1 failed, 0 to do", "results       r"]
     more = told("--set", "replications=3")
-    assert more[5:7] == ["runs          12, 9 of them distinct", "              5 there, 1 failed, 3 to do"]
+    assert more[5:7] == ["runs          12, 9 of them distinct", "              5 finished, 1 failed, 3 to do"]
     assert more[7].startswith("time          about ")
     assert more[7].endswith(" in 2 processes")
     assert told("--set", "precision.max_replications=20")[7].startswith(
         "precision     notification_delay within 0.02 at 95% confidence: at most 80 runs in all"
     )
-    assert "warm-up       is to be detected by these runs; then 8 more" in told("--set", 'warm_up="detect"')
+    assert "warm-up       detected from these runs, before 8 more" in told("--set", 'warm_up="detect"')
 
 
 def test_a_run_that_has_failed_keeps_no_later_round_from_the_plan(brokersim: Brokersim, spy: Spy) -> None:
@@ -65,7 +65,7 @@ def test_a_run_that_has_failed_keeps_no_later_round_from_the_plan(brokersim: Bro
     rounds = ("--set", "precision.relative=0.001", "--set", "precision.max_replications=3")
     assert brokersim("run", "sweep.toml", "--out", "r", "-q", "--jobs", "1", *rounds)[0] == 1
     _, out, _ = brokersim("plan", "sweep.toml", "--out", "r", *rounds)
-    assert "runs          12, 9 of them distinct\n              8 there, 1 failed, 0 to do\n" in out
+    assert "runs          12, 9 of them distinct\n              8 finished, 1 failed, 0 to do\n" in out
 
 
 def test_durations_have_their_unit_wherever_a_point_is_named(brokersim: Brokersim, tmp_path: Path, spy: Spy) -> None:
@@ -147,7 +147,7 @@ def test_a_second_command_is_refused(brokersim: Brokersim, tmp_path: Path) -> No
         (("--engine", "pol"), "unknown engine 'pol', did you mean 'pool'? (allowed: auto, in-process, pool, spark)"),
         (
             ("--engine", "pool", "--master", "spark://h:7077"),
-            "master: only the engine 'spark' uses a cluster (got 'pool')",
+            "master: only the engine 'spark' uses a cluster (found 'pool')",
         ),
     ],
 )

@@ -153,7 +153,7 @@ def test_every_chart_is_drawn_without_a_network(made: tuple[Reproduction, Path],
         ),
         (
             ("overlays", "--engine", "pool", "--master", "spark://localhost:7077"),
-            "master: only the engine 'spark' uses a cluster (got 'pool')",
+            "master: only the engine 'spark' uses a cluster (found 'pool')",
         ),
         (("overlays", "--data", "nowhere"), "--data nowhere: no such folder"),
         (("overlays", "--data", "broken"), "broken/trusts.txt: line 2: expected two numbers, found '1;2'"),

@@ -188,15 +188,15 @@ def test_an_interrupted_run_says_how_to_go_on(brokersim: Brokersim, monkeypatch:
         ),
         (["tiny.toml", "--out", "full"], "full: contains something other than results; give an empty or new folder"),
         (["tiny.toml", "--out", "tiny.toml"], "tiny.toml: this folder cannot be created (File exists)"),
-        (["tiny.toml", "--set", "seed=x"], "--set seed=x: seed: expected a valid integer (got 'x')"),
+        (["tiny.toml", "--set", "seed=x"], "--set seed=x: seed: expected a valid integer (found 'x')"),
         (["tiny.toml", "--set", "seed"], "--set seed: expected key=value, such as network.brokers=200"),
         (
             ["tiny.toml", "--set", "workload.change_rate=nan"],
-            "--set workload.change_rate=nan: workload.change_rate: expected a finite number (got NaN)",
+            "--set workload.change_rate=nan: workload.change_rate: expected a finite number (found NaN)",
         ),
         (
             ["tiny.toml", "--set", "workload.change_rate=-1"],
-            "--set workload.change_rate=-1: workload.change_rate: expected a value greater than or equal to 0 (got -1)",
+            "--set workload.change_rate=-1: workload.change_rate: expected a value greater than or equal to 0 (found -1)",
         ),
     ],
 )

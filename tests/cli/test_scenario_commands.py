@@ -61,9 +61,9 @@ def test_all_mistakes_are_one_message(brokersim: Brokersim, tmp_path: Path) -> N
     assert brokersim("validate", "s.toml") == (
         2,
         "",
-        f"brokersim: error: s.toml:2: network.brokrs: unknown key, did you mean 'brokers'? (allowed: {keys}) (got 3)\n"
+        f"brokersim: error: s.toml:2: network.brokrs: unknown key, did you mean 'brokers'? (allowed: {keys}) (found 3)\n"
         "s.toml:4: selection.kind: unknown kind, did you mean 'similarity'? (allowed: location, similarity, static) "
-        "(got 'similarty')\n",
+        "(found 'similarty')\n",
     )
 
 

@@ -170,8 +170,8 @@ def test_a_file_that_says_something_else(brokersim: Brokersim, instance: Path, t
             ["i.json", "--algorithm", "low-oda", "--k", "1/0"],
             "--k: expected a number such as 1.5 or '3/2', found '1/0'",
         ),
-        (["i.json", "--algorithm", "gm", "--k", "2"], "--k is only for low-oda (got --algorithm gm)"),
-        (["i.json", "--algorithm", "cd-oda", "--strict"], "--strict is only for low-oda (got --algorithm cd-oda)"),
+        (["i.json", "--algorithm", "gm", "--k", "2"], "--k is only for low-oda (found --algorithm gm)"),
+        (["i.json", "--algorithm", "cd-oda", "--strict"], "--strict is only for low-oda (found --algorithm cd-oda)"),
         (["l.json", "--algorithm", "gm", "--graphml", "o"], "--graphml writes one graph: l.json has a list of 2"),
         (
             ["i.json", "--algorithm", "gm", "--graphml", "no/o"],

@@ -223,7 +223,7 @@ def test_what_a_person_got_wrong_is_no_failed_run(tiny: Path, tmp_path: Path) ->
             sim.run(tiny, tmp_path / "r", overrides=[MOVING, "variant.similarity.network.brokers=999"], jobs=jobs)
         with pytest.raises(ResultsError, match="were not finished"):
             load_results(tmp_path / "r")
-    with pytest.raises(InputError, match=r"jobs: expected 1 or more \(got 0\)"):
+    with pytest.raises(InputError, match=r"jobs: expected 1 or more \(found 0\)"):
         sim.run(tiny, tmp_path / "r", jobs=0)
     with pytest.raises(
         ScenarioError, match=r"workload\.path: missing; name a workload folder there or with --workload"

@@ -124,7 +124,7 @@ def test_an_exported_overlay_is_a_graph_to_run_on(scenario: Path, tmp_path: Path
         ({"topic": "nosuch"}, r"unknown topic 'nosuch' \(there are 5, such as '"),
         ({"topic": "0", "publisher": "e"}, r"unknown broker 'e' \(there are 4, such as 'a'\)"),
         ({"publisher": "a"}, "a publisher only applies to a topic's tree"),
-        ({"replication": -1}, r"replication: expected 0 or more \(got -1\)"),
+        ({"replication": -1}, r"replication: expected 0 or more \(found -1\)"),
         ({"overrides": ["variant.ring.network.brokers=5", "workload.users=0"]}, "workload.users"),
     ],
 )

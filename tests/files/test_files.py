@@ -92,13 +92,13 @@ def test_the_schema_says_string() -> None:
 
 def test_a_file_that_cannot_be_read_is_told_with_the_nearest_one(tmp_path: Path) -> None:
     path = written(tmp_path, "x\n1\n")
-    assert complaint(tmp_path / "curv.csv") == f"no such file, did you mean '{path}'? (got '{tmp_path / 'curv.csv'}')"
-    assert complaint(tmp_path / "a" / "b.csv") == f"no such file (got '{tmp_path / 'a' / 'b.csv'}')"
-    assert complaint(f"/{'x' * 300}") == f"no such file (got '/{'x' * 300}')"  # longer than a name may be
+    assert complaint(tmp_path / "curv.csv") == f"no such file, did you mean '{path}'? (found '{tmp_path / 'curv.csv'}')"
+    assert complaint(tmp_path / "a" / "b.csv") == f"no such file (found '{tmp_path / 'a' / 'b.csv'}')"
+    assert complaint(f"/{'x' * 300}") == f"no such file (found '/{'x' * 300}')"  # longer than a name may be
     assert complaint(tmp_path) == f"expected a file, '{tmp_path}' is a folder"
     assert complaint(3) == "expected the path of a file, found 3"
     os.mkfifo(tmp_path / "pipe")
-    assert complaint(tmp_path / "pipe") == f"expected a file, '{tmp_path / 'pipe'}' is none"
+    assert complaint(tmp_path / "pipe") == f"expected a file, '{tmp_path / 'pipe'}' is a pipe or a device"
 
 
 @pytest.mark.parametrize(

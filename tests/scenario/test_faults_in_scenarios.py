@@ -140,7 +140,7 @@ CRASH_AT_ONE = {"brokers": 1, "at": 1}
         ({"faults": [{"kind": "crahs"}]}, r"faults\[0\].kind: unknown kind, did you mean 'crash'\?"),
         (
             {"faults": [CRASH_AT_ONE, {**CRASH_AT_ONE, "fro": 3}]},
-            r"faults\[1\].fro: unknown key, did you mean 'for'\? \(allowed: kind, at, for, every, brokers\) \(got 3\)",
+            r"faults\[1\].fro: unknown key, did you mean 'for'\? \(allowed: kind, at, for, every, brokers\) \(found 3\)",
         ),
         ({"faults": [{"at": 1}]}, r"faults\[0\].brokers: missing"),
         ({"faults": [{"brokers": [], "at": 1}]}, r"faults\[0\].brokers: expected one or more, found none"),
@@ -152,7 +152,7 @@ CRASH_AT_ONE = {"brokers": 1, "at": 1}
         ({"faults": [{"brokers": 1, "at": -1}]}, r"faults\[0\].at\[0\]: expected a value greater than or equal to 0"),
         (
             {"faults": [{"brokers": 1, "at": 1, "for": 0}]},
-            r"faults\[0\].for: expected a value greater than 0 \(got 0\)",
+            r"faults\[0\].for: expected a value greater than 0 \(found 0\)",
         ),
         (
             {"faults": [{"brokers": 1, "at": "2h"}]},
@@ -177,15 +177,15 @@ CRASH_AT_ONE = {"brokers": 1, "at": 1}
         ),
         (
             {"faults": [{"kind": "loss", "probability": 1.5, "at": 1}]},
-            r"faults\[0\].probability: expected a value less than or equal to 1 \(got 1.5\)",
+            r"faults\[0\].probability: expected a value less than or equal to 1 \(found 1.5\)",
         ),
         (
             {"faults": [{"kind": "slow", "brokers": 1, "factor": 0.5, "at": 1}]},
-            r"faults\[0\].factor: expected a value greater than or equal to 1 \(got 0.5\)",
+            r"faults\[0\].factor: expected a value greater than or equal to 1 \(found 0.5\)",
         ),
         (
             {"faults": [{"kind": "lifetimes", "up": {"mean": 0}, "down": {"mean": 1}}]},
-            r"faults\[0\].up.mean: expected a value greater than 0 \(got 0\)",
+            r"faults\[0\].up.mean: expected a value greater than 0 \(found 0\)",
         ),
         (
             {
@@ -205,7 +205,7 @@ CRASH_AT_ONE = {"brokers": 1, "at": 1}
         ),
         (
             {"faults": [{"kind": "drain", "brokers": 1, "at": 1, "rate": 0}]},
-            r"faults\[0\].rate: expected a value greater than 0 \(got 0\)",
+            r"faults\[0\].rate: expected a value greater than 0 \(found 0\)",
         ),
         ({"faults": [{"kind": "trace", "file": "nowhere.csv"}]}, r"faults\[0\].file: no such file"),
         (

@@ -128,7 +128,7 @@ def test_a_workload_is_relative_to_the_file(tmp_path: Path) -> None:
     assert table.path == tmp_path / "w"
     assert table.resample_users
     (tmp_path / "w").rmdir()
-    assert mistakes(path) == [f"{path}:1: workload.path: no such folder (got '{tmp_path / 'w'}')"]
+    assert mistakes(path) == [f"{path}:1: workload.path: no such folder (found '{tmp_path / 'w'}')"]
 
 
 BROKERS = "broker,latitude,longitude,region,capacity\nparis,48.86,2.35,eu,2\nnew york,40.7,-74,us,\n"
@@ -166,8 +166,8 @@ def test_a_mistake_in_a_file_is_told_with_both_places(tmp_path: Path) -> None:
     assert mistakes(path) == [f"{path}:2: network.brokers: {brokers}, line 3: broker: 'a' is already on line 2"]
     override = f"network.brokers={tmp_path / 'bs.csv'}"
     assert mistakes(path, override) == [
-        f"--set {override}: network.brokers: no such file, did you mean '{brokers}'? (got '{tmp_path / 'bs.csv'}') (allowed: a number "
-        "of brokers (1 or more), 'cells' (one per visited cell) or a CSV file)"
+        f"--set {override}: network.brokers: no such file, did you mean '{brokers}'? (found '{tmp_path / 'bs.csv'}') (allowed: a "
+        "number of brokers (1 or more), 'cells' (one per visited cell) or a CSV file)"
     ]
 
 
@@ -230,37 +230,37 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
     assert mistakes(path, "network.brokrs=3", "variant.b.selection.bar=x") == [
         f"{path}:{line}"
         for line in [
-            "1: seed: expected a value greater than or equal to 0 (got -1)",
-            "2: replications: expected a valid integer (got '3')",
+            "1: seed: expected a value greater than or equal to 0 (found -1)",
+            "2: replications: expected a valid integer (found '3')",
             "4: warm_up: expected less than the horizon (3600 s), found 7200 s",
-            f"5: windw: unknown key, did you mean 'window'? (allowed: {FILE_KEYS}) (got 3)",
+            f"5: windw: unknown key, did you mean 'window'? (allowed: {FILE_KEYS}) (found 3)",
             "7: network.brokers: expected a number of brokers (1 or more), 'cells' (one per visited cell) or a CSV file, "
             "found 0",
-            "8: network.hop_cost: unknown value, did you mean 'one_way'? (allowed: one_way, rtt) (got 'oneway')",
+            "8: network.hop_cost: unknown value, did you mean 'one_way'? (allowed: one_way, rtt) (found 'oneway')",
             "9: network.geometry.kind: unknown kind, did you mean 'chord'? "
-            f"(allowed: {', '.join(plugins.names('geometry'))}) (got 'chrod')",
+            f"(allowed: {', '.join(plugins.names('geometry'))}) (found 'chrod')",
             "10: network.latency.rtt: expected a finite duration, found nan",
-            f"11: network.data_plain: unknown key, did you mean 'data_plane'? (allowed: {network_keys}) (got 'auto')",
+            f"11: network.data_plain: unknown key, did you mean 'data_plane'? (allowed: {network_keys}) (found 'auto')",
             "13: brokers.service: kind 'exponential' needs a time above 0",
             "14: brokers.queue: expected a number of messages (1 or more) or 'unbounded', found -1",
-            "17: selection.load_weight: expected a valid number (got true)",
-            f"18: selection.cluster_sise: unknown key, did you mean 'cluster_size'? (allowed: {SIMILARITY_KEYS}) (got 3)",
-            f"20: reconfiguration.kind: unknown kind, did you mean 'lsap'? (allowed: {reconfigurations}) (got 'lsab')",
+            "17: selection.load_weight: expected a valid number (found true)",
+            f"18: selection.cluster_sise: unknown key, did you mean 'cluster_size'? (allowed: {SIMILARITY_KEYS}) (found 3)",
+            f"20: reconfiguration.kind: unknown kind, did you mean 'lsap'? (allowed: {reconfigurations}) (found 'lsab')",
             "23: variant.a.seed: variants share this key; set it once, above them",
-            "25: variant[1].name: another variant has the same name (got 'a')",
-            "28: variant.b.selection.foo: unknown key (allowed: kind, assign) (got 1)",
+            "25: variant[1].name: another variant has the same name (found 'a')",
+            "28: variant.b.selection.foo: unknown key (allowed: kind, assign) (found 1)",
             "30: variant.b.network.brokers: expected a number of brokers (1 or more), 'cells' (one per visited cell) or a CSV "
             "file, found 1.5",
-            "31: variant[3].name: every variant needs a name (got null)",
+            "31: variant[3].name: every variant needs a name (found null)",
             "32: variant[3].selection: expected a table such as { kind = \"static\" }, found 'static'",
-            "34: report.baseline: no such variant (allowed: a, [1], b, [3]) (got 'c')",
+            "34: report.baseline: no such variant (allowed: a, [1], b, [3]) (found 'c')",
             "37: report.metrics[1]: unknown metric, did you mean 'lost'? "
-            f"(there are {len(METRICS)}, such as 'broker_subscription_changes') (got 'los')",
+            f"(there are {len(METRICS)}, such as 'broker_subscription_changes') (found 'los')",
             '39: sweep: no key is swept: expected keys with lists of values, such as "network.brokers" = [10, 20]',
         ]
     ] + [
-        f"--set network.brokrs=3: network.brokrs: unknown key, did you mean 'brokers'? (allowed: {network_keys}) (got 3)",
-        "--set variant.b.selection.bar=x: variant.b.selection.bar: unknown key (allowed: kind, assign) (got 'x')",
+        f"--set network.brokrs=3: network.brokrs: unknown key, did you mean 'brokers'? (allowed: {network_keys}) (found 3)",
+        "--set variant.b.selection.bar=x: variant.b.selection.bar: unknown key (allowed: kind, assign) (found 'x')",
     ]
 
 
@@ -272,10 +272,10 @@ def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
         ("variant.evn.seed=1", "expected variant.NAME.key=value, did you mean 'even'? (allowed: static, small, even)"),
         ("variant.even.seed=2", "'seed' cannot be set for a single variant"),
         ("variant.even.name=odd", "'name' cannot be set for a single variant"),
-        ("network=3", "network: expected a table (got 3)"),
+        ("network=3", "network: expected a table (found 3)"),
         ("sweep.seed=3", "sweep.seed: 'seed' is the same for all runs and cannot be swept"),
         ("brokers.service.kind=exponential", "brokers.service: kind 'exponential' needs a time above 0"),
-        ("warm_up=-1s", "warm_up: expected a value greater than or equal to 0 (got '-1s')"),
+        ("warm_up=-1s", "warm_up: expected a value greater than or equal to 0 (found '-1s')"),
         (
             "warm_up=3 days",
             "warm_up: expected a duration such as '90s', '10h' or '7d' (units: us, ms, s, min, h, d, w), found '3 days'",
@@ -312,7 +312,7 @@ def test_a_file_that_says_nothing_is_told(tmp_path: Path, text: str) -> None:
 def test_a_dict_is_a_scenario_too() -> None:
     assert load_scenario({"network": {"brokers": 3}}).base.network.brokers == 3
     assert mistakes({"network": {"brokers": "three"}}) == [
-        "scenario: network.brokers: no such file (got 'three') (allowed: a number of brokers (1 or more), 'cells' (one per visited "
+        "scenario: network.brokers: no such file (found 'three') (allowed: a number of brokers (1 or more), 'cells' (one per visited "
         "cell) or a CSV file)"
     ]
     assert mistakes({"variant": {"name": "a"}}) == [
@@ -362,14 +362,14 @@ def test_rates_of_links_have_units() -> None:
 @pytest.mark.parametrize(
     ("links", "mistake"),
     [
-        ({"bandwidth": 0}, "network.links.bandwidth: expected a value greater than 0 (got 0)"),
-        ({"interface": "-1Mb/s"}, "network.links.interface: expected a value greater than 0 (got '-1Mb/s')"),
+        ({"bandwidth": 0}, "network.links.bandwidth: expected a value greater than 0 (found 0)"),
+        ({"interface": "-1Mb/s"}, "network.links.interface: expected a value greater than 0 (found '-1Mb/s')"),
         (
             {"bandwidth": "3 Mbps"},
             "network.links.bandwidth: expected a rate such as '0.3Gb/s' or '10MB/s' (units: b/s, B/s, kb/s, kB/s, Mb/s, MB/s, "
             "Gb/s, GB/s), found '3 Mbps'",
         ),
-        ({"loss": 1.1}, "network.links.loss: expected a value less than or equal to 1 (got 1.1)"),
+        ({"loss": 1.1}, "network.links.loss: expected a value less than or equal to 1 (found 1.1)"),
         (
             {"buffer": 9},
             "network.links: buffer without a rate, so that no message waits (allowed with: bandwidth, interface)",
@@ -402,9 +402,9 @@ def test_the_way_to_users_has_units_and_slow_ones_differ_in_what_is_said() -> No
 @pytest.mark.parametrize(
     ("clients", "mistake"),
     [
-        ({"window": 0, "latency": "1s"}, ".window: expected a value greater than or equal to 1 (got 0)"),
-        ({"rate": 0}, ".rate: expected a value greater than 0 (got 0)"),
-        ({"latency": "-1s"}, ".latency: expected a value greater than or equal to 0 (got '-1s')"),
+        ({"window": 0, "latency": "1s"}, ".window: expected a value greater than or equal to 1 (found 0)"),
+        ({"rate": 0}, ".rate: expected a value greater than 0 (found 0)"),
+        ({"latency": "-1s"}, ".latency: expected a value greater than or equal to 0 (found '-1s')"),
         ({"window": 3}, ": window without a latency, so that it has no effect (allowed with: latency)"),
         ({"jitter": 0.1}, ": jitter without a latency, so that it has no effect (allowed with: latency)"),
         ({"buffer": 9}, ": buffer without a limit, so that no message waits (allowed with: rate, window)"),
@@ -428,7 +428,7 @@ def test_the_way_to_users_has_units_and_slow_ones_differ_in_what_is_said() -> No
             {"slow": {"share": 0.1}},
             ".slow: share without a slow value (allowed with: latency, rate, window)",
         ),
-        ({"slow": {"share": 1.5, "rate": 9}}, ".slow.share: expected a value less than or equal to 1 (got 1.5)"),
+        ({"slow": {"share": 1.5, "rate": 9}}, ".slow.share: expected a value less than or equal to 1 (found 1.5)"),
     ],
 )
 def test_mistakes_in_the_way_to_users_are_one_sentence(clients: dict[str, Any], mistake: str) -> None:
@@ -526,14 +526,14 @@ def test_a_preset_may_be_a_file_of_costs(tmp_path: Path) -> None:
         ),
         (
             {"service": {"kind": "gamma", "time": 1, "variation": 0}},
-            "brokers.service.variation: expected a value greater than 0 (got 0)",
+            "brokers.service.variation: expected a value greater than 0 (found 0)",
         ),
         ({"service": {"kind": "histogram", "time": 1}}, "brokers.service: kind 'histogram' needs a file"),
         (
             {"service": {"kind": "gamma", "time": 1, "send": -1}},
-            "brokers.service.send: expected a value greater than or equal to 0 (got -1)",
+            "brokers.service.send: expected a value greater than or equal to 0 (found -1)",
         ),
-        ({"servers": 0}, "brokers.servers: expected a value greater than or equal to 1 (got 0)"),
+        ({"servers": 0}, "brokers.servers: expected a value greater than or equal to 1 (found 0)"),
         (
             {"queue_bytes": -1},
             "brokers.queue_bytes: expected a number of bytes (1 or more) or 'unbounded', found -1",
@@ -661,12 +661,12 @@ def test_what_one_variant_knows_can_be_tuned() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("report.baseline = 2020-01-01", "1: report.baseline: no such variant (allowed: base) (got '2020-01-01')"),
+        ("report.baseline = 2020-01-01", "1: report.baseline: no such variant (allowed: base) (found '2020-01-01')"),
         ('report.metrics = ["due", ["x"]]', "1: report.metrics[1]: unknown metric (there are "),
         ('tune.minimise = [["x"]]', "1: tune.minimise[0]: unknown metric (there are "),
         (
             "replications = 1_000_000_000",
-            "1: replications: expected a value less than or equal to 1000000 (got 1000000000)",
+            "1: replications: expected a value less than or equal to 1000000 (found 1000000000)",
         ),
         (
             'replications = 500_000\n[[variant]]\nname = "a"\n[[variant]]\nname = "b"\n[sweep]\nwindow = [1, 2]',
@@ -687,9 +687,9 @@ def test_what_one_variant_knows_can_be_tuned() -> None:
         ),
         (
             '[reconfiguration]\nkind = "sweep"\ndelay_weight = 1e308',
-            "3: reconfiguration.delay_weight: expected a value less than or equal to 9007199254740992 (got 1e+308)",
+            "3: reconfiguration.delay_weight: expected a value less than or equal to 9007199254740992 (found 1e+308)",
         ),
-        ('horizon = "1e300d"', "1: horizon: expected a value less than or equal to 9000000000 (got '1e300d')"),
+        ('horizon = "1e300d"', "1: horizon: expected a value less than or equal to 9000000000 (found '1e300d')"),
     ],
 )
 def test_what_no_run_can_hold_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
@@ -727,7 +727,7 @@ def test_tables_with_mistakes_are_not_checked_against_others(key: str) -> None:
     with pytest.raises(ScenarioError) as error:
         load_scenario(legs, [f"network.clients.{key}=0"])
     assert str(error.value) == (
-        f"--set network.clients.{key}=0: network.clients.{key}: expected a value greater than 0 (got 0)"
+        f"--set network.clients.{key}=0: network.clients.{key}: expected a value greater than 0 (found 0)"
     )
 
 

@@ -346,10 +346,10 @@ sample = "random"
         "30: sweep.trace: expected a list of values, or a range such as { from = 1, to = 9, steps = 5 }, found true",
         "32: sweep.variant.smal.network.join: expected variant.NAME.key, did you mean 'small'? (allowed: static, small, our own)",
         "33: sweep.zip[0]: zipped keys need equally many values: window has 2, subscribers has 3",
-        '33: sweep.zip[1][0]: zipped twice (got "window")'.replace('"', "'"),
+        '33: sweep.zip[1][0]: zipped twice (found "window")'.replace('"', "'"),
         "33: sweep.zip[1][1]: no such key is swept, did you mean 'horizon'? (allowed: brokers.queue, horizon, network.brokers, ",
         "34: sweep.where: at the end (character 9): not an expression (allowed: numbers, 'text', true, false, names of keys",
-        "35: sweep.sample: unknown value (allowed: grid, latin-hypercube, saltelli) (got 'random')",
+        "35: sweep.sample: unknown value (allowed: grid, latin-hypercube, saltelli) (found 'random')",
     ]
     found = mistakes(tmp_path, text)
     assert len(found) == len(expected)
@@ -426,7 +426,7 @@ sample = "random"
         ),
         (
             "network.latency = [{ kind = 'unit', a = 1 }]",
-            "19: sweep.network.latency[0].a: unknown key (allowed: kind, rtt) (got 1)",
+            "19: sweep.network.latency[0].a: unknown key (allowed: kind, rtt) (found 1)",
         ),
         ("warm_up = ['1h', '3h']", "19: sweep.warm_up[1]: expected less than the horizon (7200 s), found 10800 s"),
         (
@@ -499,9 +499,9 @@ def test_a_precision_and_a_warm_up_that_is_detected() -> None:
     ("source", "message"),
     [
         ({"precision": {"metric": "tree_dely"}}, "precision.metric: unknown metric, did you mean 'tree_delay'?"),
-        ({"precision": {"relative": 2}}, "precision.relative: expected a value less than 1 (got 2)"),
+        ({"precision": {"relative": 2}}, "precision.relative: expected a value less than 1 (found 2)"),
         ({"precision": {"relativ": 0.1}}, "precision.relativ: unknown key, did you mean 'relative'?"),
-        ({"precision": 0.1}, "precision: expected a table (got 0.1)"),
+        ({"precision": 0.1}, "precision: expected a table (found 0.1)"),
         ({"warm_up": "detct"}, "warm_up: expected a duration such as '1d', or 'detect', found 'detct'"),
         ({"variant": [{"name": "a", "precision": {}}]}, "variant.a.precision: variants share this key"),
         ({"variant": [{"name": "a", "warm_up": "detect"}]}, 'variant.a.warm_up: warm_up = "detect" applies to all'),

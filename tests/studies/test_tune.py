@@ -236,5 +236,5 @@ def test_a_search_needs_a_metric_and_a_parameter() -> None:
         Tune.model_validate({"a": [1, 2]}).checked()
     with pytest.raises(InputError, match="nothing to tune: give a key"):
         Tune(minimise=("queue_wait",)).checked()
-    with pytest.raises(InputError, match="'queue_wait' is to be both minimised and maximised"):
+    with pytest.raises(InputError, match="'queue_wait' cannot be both minimised and maximised"):
         Tune.model_validate({**TABLE, "maximise": "queue_wait"}).checked()

@@ -274,7 +274,11 @@ DOWN = {"mean": "500ms"}
             {"brokers": 1, "at": 1, "every": "1us", "for": "1us"},
             "every: expected 9 us or more, so 1,000,000 times at most",
         ),
-        ("cut", {"links": [["rome", 2]], "at": 1}, r"no broker has a link to itself \(got 'rome' and 2, allowed: two"),
+        (
+            "cut",
+            {"links": [["rome", 2]], "at": 1},
+            r"no broker has a link to itself \(found 'rome' and 2, allowed: two",
+        ),
         ("partition", {"regions": "sout", "at": 1}, r"unknown region 'sout', did you mean 'south'\? \(allowed: north"),
         ("partition", {"brokers": [0, 1, 2, 3], "at": 1}, "all brokers would be cut off, from none"),
         (

@@ -159,7 +159,7 @@ def test_a_will_and_what_is_retained() -> None:
         ({"retained": [True]}, "expected a topic, by number or name"),
         (
             {"offline": [{"at": 1, "for": 1}, {"at": 1, "for": 1, "shaer": 1}]},
-            "offline[1].shaer: unknown key, did you mean 'share'? (allowed: at, for, share, spread) (got 1)",
+            "offline[1].shaer: unknown key, did you mean 'share'? (allowed: at, for, share, spread) (found 1)",
         ),
         ({"will": {"topc": 1}}, "will.topc: unknown key, did you mean 'topic'? (allowed: topic, size, delay, retain)"),
     ],

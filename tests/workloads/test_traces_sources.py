@@ -72,7 +72,10 @@ def test_a_file_whose_name_holds_the_signs_of_a_pattern_is_found(folder: Path) -
         (["nowhere/a.tsv"], "nowhere/a.tsv: no such file"),
         (["*.csv"], r"*.csv: no file matches this pattern"),
         (["nothing"], "nothing: a folder without files of data"),
-        (["delta"], "delta: a table of Delta, some of whose files may not count; export it as Parquet"),
+        (
+            ["delta"],
+            "delta: a table in Delta format, whose folder may hold files that it no longer uses; export it as Parquet",
+        ),
         (["empty"], "empty: the file is empty"),
     ],
 )

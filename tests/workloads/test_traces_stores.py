@@ -141,7 +141,7 @@ def test_a_store_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:1")
     monkeypatch.setattr(stores, "_GS_SECONDS", 0)
     with pytest.raises(
-        WorkloadError, match=r"gs://bucket/x: the store does not answer.*GOOGLE_APPLICATION_CREDENTIALS"
+        WorkloadError, match=r"gs://bucket/x: the store cannot be reached.*GOOGLE_APPLICATION_CREDENTIALS"
     ):
         find_sources(["gs://bucket/x"])
     for name in ("HADOOP_HOME", "ARROW_LIBHDFS_DIR"):

@@ -70,7 +70,7 @@ class Message(Scheduled):
 
 
 def _nothing(_: Message) -> None:
-    """What comes of a message that carries nothing."""
+    """Do nothing: the message carries nothing."""
 
 
 _VOID = (_nothing,)

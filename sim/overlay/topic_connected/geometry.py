@@ -178,7 +178,7 @@ class TopicConnected(PublisherTrees):
     # -- healing
 
     def maintenance(self, down: NDArray[np.bool_]) -> int:
-        """A sign of life from each node to each neighbour."""
+        """A heartbeat from each node to each neighbour."""
         return int(np.count_nonzero(~down[self.edges()[:, 0]]))
 
     def heal(self, down: NDArray[np.bool_], absent: NDArray[np.bool_], cuts: Cuts | None = None) -> Repair:

@@ -45,7 +45,7 @@ def link_of(setting: FaultSetting, one: int | str, other: int | str) -> tuple[in
     """The numbers of the two brokers of a link. Raises ScenarioError where they are the same."""
     link = setting.broker(one), setting.broker(other)
     if link[0] == link[1]:
-        raise ScenarioError(f"no broker has a link to itself (got {one!r} and {other!r}, allowed: two brokers)")
+        raise ScenarioError(f"no broker has a link to itself (found {one!r} and {other!r}, allowed: two brokers)")
     return link
 
 

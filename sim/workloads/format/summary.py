@@ -15,7 +15,7 @@ from sim.workloads.format.workload import DAY, Workload
 from sim.workloads.models.location import visit_shares, visits_of
 
 _QUANTILES = {"p5": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "p95": 0.95, "p99": 0.99}
-CLASSES = {"none": 0, "1 to 9": 1, "10 to 99": 10, "100 to 999": 100, "1000 and more": 1000}
+CLASSES = {"none": 0, "1 to 9": 1, "10 to 99": 10, "100 to 999": 100, "1,000 and more": 1000}
 
 
 def summarise_workload(workload: Workload) -> Raw:

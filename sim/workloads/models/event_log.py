@@ -56,7 +56,7 @@ class Causes(NamedTuple):
 
 
 class Effects(NamedTuple):
-    """What comes of the rows of control of a log, which has names for the filters that are shared: which have an `effect`."""
+    """The result of the rows of control of a log, which names the filters that are shared: which rows have an `effect`."""
 
     log: EventLog
     shared: SharedNames
@@ -82,7 +82,7 @@ class LongerLog(NamedTuple):
 
 
 def effects_of(log: EventLog, persistent: bool, filters: str, queues_qos_0: bool) -> Effects:
-    """What comes of the rows of control; parameters are as in `event_workload`."""
+    """The result of the rows of control; parameters are as in `event_workload`."""
     grammar = GRAMMARS[filters]
     log, shared = with_shared_filters(log, by_queue=filters == "nats")
     control, published = log.control, log.published

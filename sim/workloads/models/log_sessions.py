@@ -61,7 +61,7 @@ class LogAbsences(ColumnTable):
 
 @dataclass(frozen=True)
 class LogRequests(ColumnTable):
-    """The rows that subscribe, with each topic of theirs that had a retained message at some time."""
+    """The rows that subscribe, with each of their topics that had a retained message at some time."""
 
     row: NDArray[np.int64]
     topic: NDArray[np.int32]
@@ -97,7 +97,7 @@ class _Shared(Protocol):
 def follow(
     control: Control, clients: int, persistent: bool, queues_qos_0: bool
 ) -> tuple[NDArray[np.bool_], LogSessions, LogChanges, LogAbsences]:
-    """Which rows have an effect, and what comes of them; the parameters are those of `event_workload`."""
+    """Which rows have an effect, and what follows from them; the parameters are those of `event_workload`."""
     rows = len(control.action)
     changing = np.flatnonzero((control.action == SUBSCRIBE) | (control.action == UNSUBSCRIBE))
     key = control.client[changing].astype(np.int64) << 32 | control.topic[changing]

@@ -34,7 +34,7 @@ class PlaceLookup(Protocol):
 
 @dataclass(frozen=True)
 class CheckinRules:
-    """How check-ins in a layout are judged; `places` finds where they are, if rows only name a place."""
+    """How check-ins in a layout are validated; `places` finds where they are, if rows only name a place."""
 
     layout: Layout
     box: Box | None

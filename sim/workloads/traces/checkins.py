@@ -1,6 +1,6 @@
-"""Raw check-ins, judged and loaded as arrays: every row ends as a usable check-in or with a reason in quarantine.
+"""Raw check-ins, validated and loaded as arrays: every row ends as a usable check-in or with a reason in quarantine.
 
-`checkin_kernels` has the same rules for whole columns; Spark's expressions here judge what kernels do not read.
+`checkin_kernels` has the same rules for whole columns; Spark's expressions here validate what kernels do not read.
 """
 
 from __future__ import annotations

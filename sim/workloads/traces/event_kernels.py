@@ -31,7 +31,7 @@ _WRONG = -2  # a value that cannot be
 
 @dataclass(frozen=True)
 class EventRules:
-    """How rows of a log in a layout are judged, see `judge_events`."""
+    """How rows of a log in a layout are validated, see `judge_events`."""
 
     layout: Layout
     words: Mapping[str, int]

@@ -98,7 +98,7 @@ def prepare_events(
 
 
 def _table(layout: Layout, options: EventOptions) -> TraceTable:
-    """How events are judged."""
+    """How events are validated."""
     used = stages.event_fields(layout)
 
     def expressions(spark: sql.SparkSession, folder: Path) -> sql.DataFrame:

@@ -1,4 +1,4 @@
-"""Raw rows of a broker's log, judged and loaded as arrays: every row ends as an event or with a reason."""
+"""Raw rows of a broker's log, validated and loaded as arrays: every row ends as an event or with a reason."""
 
 from __future__ import annotations
 

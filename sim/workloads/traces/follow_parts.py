@@ -199,7 +199,7 @@ class FollowPart:
 class FollowTables:
     """Writes the files of the workload's tables to a folder `tables`: of `interests` a block of users each, of others one of time.
 
-    `files` are those of each table, `blocks` the first values of theirs. `users-OWNER` and `topics-OWNER` in the folder of `shared` are
+    `files` are those of each table, `blocks` their first values. `users-OWNER` and `topics-OWNER` in the folder of `shared` are
     the numbers that the users and topics of an owner have in the workload, with -1 at the end, for nobody. Times count from `origin`
     (µs since 1970); publications have `size` bytes.
     """

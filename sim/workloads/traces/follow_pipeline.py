@@ -94,13 +94,13 @@ def prepare_follows(
 
 
 def _judged(shop: Workshop, table: FollowTable, options: FollowOptions, streams: Streams) -> Shelf:
-    """Read and judge the files of the next table."""
+    """Read and validate the files of the next table."""
     sources = shop.groups[len(shop.shelves)]
     return shop.judge(_table(table, options, streams), ", ".join(source.name for source in sources[:3]))
 
 
 def _table(table: FollowTable, options: FollowOptions, streams: Streams) -> TraceTable:
-    """How the rows of a table are judged."""
+    """How the rows of a table are validated."""
 
     def expressions(spark: sql.SparkSession, folder: Path) -> sql.DataFrame:
         return stages.judge_follows(read_rows(spark, folder, table.layout, table.used), table, options.window, streams)

@@ -1,4 +1,4 @@
-"""Brokers' own logs as rows: a reader turns the lines into events, which are judged like the rows of any layout."""
+"""Brokers' own logs as rows: a reader turns the lines into events, which are validated like the rows of any layout."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def read_log(
     folder: Directory,
     report: Callable[[str], None],
 ) -> tuple[list[Piece], Counter[str]]:
-    """The judged events of a log's files, numbered from `first` on, and how many lines are none, by reason.
+    """The validated events of a log's files, numbered from `first` on, and how many lines are none, by reason.
 
     Raises WorkloadError where a file has no line with an event.
     """

@@ -58,7 +58,7 @@ _KEYS = {**dict.fromkeys(_TIMED, ("micros", "place")), "shares": ("topic", "user
 class EventTables:
     """Writes the files of the workload's tables to a folder `tables`, a block of time, or of topics, each.
 
-    `files` are those of each table, `blocks` the first values of theirs, `columns` what the table has. Times count from `origin` (µs
+    `files` are those of each table, `blocks` their first values, `columns` what the table has. Times count from `origin` (µs
     since 1970) to the `horizon` (s), those of what `ControlPart` has made from 0. `keep_numbers` has left in the folder of `shared`
     what the workload's numbers are, and `apart-TASK` are those of members apart.
     """

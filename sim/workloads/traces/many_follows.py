@@ -130,7 +130,7 @@ def _numbered(
 ) -> tuple[pa.StringArray, list[str], list[str], NDArray[np.bool_]]:
     """The names of all users and topics, the kinds of topics, and which are followed, as `load_follows` numbers them.
 
-    What owners have as numbers of theirs are left for tasks, see `FollowTables`.
+    The numbers that owners use are left for tasks, see `FollowTables`.
     """
     seen = NAMES.empty_table().drop_columns("number")
     for owner in owners:

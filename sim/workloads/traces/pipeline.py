@@ -108,7 +108,7 @@ def prepare_checkins(
 
 
 def _table(shop: Workshop, layout: Layout, places: Layout | None, options: CheckinOptions) -> TraceTable:
-    """How check-ins are judged, with places in the second group of files where there are some."""
+    """How check-ins are validated, with places in the second group of files where there are some."""
     used, lookup = stages.checkin_fields(layout, places), None
     covered = places is not None and places.kind != "parquet"
     if places is not None and covered and not (beyond_kernels(layout) or beyond_kernels(places)):

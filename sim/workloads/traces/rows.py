@@ -49,7 +49,7 @@ def found(rows: sql.DataFrame) -> sql.Column:
 
 
 def judged_as(judged: sql.DataFrame, types: Mapping[str, pa.DataType]) -> sql.DataFrame:
-    """Rows that are judged, with the place and the text of each, columns of declared types, and what is wrong."""
+    """Rows that are validated, with the place and the text of each, columns of declared types, and what is wrong."""
     from pyspark.sql.pandas.types import from_arrow_type
 
     typed = (F.col(name).cast(from_arrow_type(kind)).alias(name) for name, kind in types.items())

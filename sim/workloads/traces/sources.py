@@ -122,7 +122,7 @@ def _parts(folder: Path) -> list[Path]:
     for table, sign in (("Delta", "_delta_log"), ("Iceberg", "metadata/*.metadata.json"), ("Hudi", ".hoodie")):
         if next(folder.glob(sign), None) is not None:
             raise WorkloadError(
-                f"{folder}: a table of {table}, some of whose files may not count; export it as Parquet"
+                f"{folder}: a table in {table} format, whose folder may hold files that it no longer uses; export it as Parquet"
             )
     below = ((path, path.relative_to(folder).parts) for path in sorted(folder.rglob("*")))
     found = [path for path, parts in below if path.is_file() and not any(part[0] in "._" for part in parts)]

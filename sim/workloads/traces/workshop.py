@@ -67,7 +67,7 @@ _ALL = TraceOptions()
 class TraceTable:
     """Files of one layout, and the rules for their rows.
 
-    `rules` do it by the fields `used`; where kernels cannot read them, `expressions` have Spark read the links in a folder and judge
+    `rules` do it by the fields `used`; where kernels cannot read them, `expressions` have Spark read the links in a folder and validate
     what they find. `expected` is for `check_form`. A `reader` turns the lines of a log into rows, in this process.
     """
 
@@ -91,7 +91,7 @@ class TraceTable:
 class Workshop:
     """A pipeline at work, in a `folder` beside `out`, on input files in groups.
 
-    Without a Spark session it works in this process alone. The rows that it has judged so far are on `shelves`, all that it has read on
+    Without a Spark session it works in this process alone. The rows validated so far are on `shelves`, all that it has read on
     `read_shelves`, by group. `reasons` counts them by the reason why they are not used, None for those that are, `left_out` the lines
     of logs that are no rows. `dropped` has the numbers of rows with a reason that they got late.
     When `appending`, the groups begin with the files whose rows are kept. Tasks exchange files in a folder of a `store`, if any.
@@ -156,7 +156,7 @@ class Workshop:
         return self._first(group) + old, self.groups[group][old:]
 
     def judge(self, table: TraceTable, what: str) -> Shelf:
-        """The rows of the next group, which are `what`, judged.
+        """The rows of the next group, which are `what`, validated.
 
         Raises WorkloadError where a file is empty, or most rows are not in the layout.
         """
@@ -170,7 +170,7 @@ class Workshop:
         return shelf
 
     def read(self, table: TraceTable, group: int, step: str) -> Shelf:
-        """The rows of a group, judged, behind those that are kept; nothing is said where they are not in the layout."""
+        """The rows of a group, validated, behind those that are kept; no error where they are not in the layout."""
         folder = self.work.below(f"judged-{group}")
         kept = list[Piece]()
         if self.appending and self.appending.kept and self.appending.growing[group]:
@@ -180,7 +180,7 @@ class Workshop:
         return shelf
 
     def _pieces(self, table: TraceTable, group: int, folder: Directory, step: str) -> list[Piece]:
-        """The rows of a group's new files, judged, which go to the folder."""
+        """The rows of a group's new files, validated, which go to the folder."""
         first, sources = self._new(group)
         uncovered = table.uncovered
         if table.reader is not None:

@@ -32,7 +32,7 @@ from sim.brokers.statistics.hops import FLOOD
 
 @kernel
 def judge_flooded(state: Item, message: Item) -> None:
-    """Judge a copy before a broker makes room for it: a duplicate stays one even if making room drops the first copy."""
+    """Classify a copy before a broker makes room for it: a duplicate stays one even if making room drops the first copy."""
     flight, link = flight_at(state.flights, message.flight), position_at(state.positions, message.position)
     if cell_of(state, flight, link.first).state & ARRIVED:
         message.kind = REPEATED

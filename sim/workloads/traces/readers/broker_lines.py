@@ -44,7 +44,7 @@ class Wills:
 
 
 FOREIGN = ""
-"""A line that is none of this log."""
+"""A line that does not belong to this log."""
 
 LineEvents = Sequence[LogEvent] | str
 """The events of a line, or the reason why it has none, `FOREIGN` if it cannot be read."""

@@ -95,7 +95,7 @@ class EmqxReader:
 
 
 def _fields(line: str) -> tuple[str, str, str, str, str | None] | None:
-    """The time, message, client, packet and payload of a line; None where it is none of EMQX."""
+    """The time, message, client, packet and payload of a line; None where it is not EMQX's."""
     if line.lstrip().startswith("{"):
         found = parse_object(line)
         if found is None or "msg" not in found:
