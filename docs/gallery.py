@@ -116,7 +116,7 @@ def _lines() -> Iterator[str]:
     scenarios, texts = sim.list_scenarios(), json.loads(TEXTS.read_text(encoding="utf-8"))
     yield "# Gallery of scenarios\n"
     yield (
-        "All scenarios that are shipped, and what comes out of the command that is shown, or in the reproduction of a paper.\n"
+        "All scenarios that are shipped, each with a result of the command shown, or of the reproduction of a paper.\n"
         "`brokersim scenarios copy NAME` puts one into your folder, where you can change it.\n"
     )
     for part, (title, about) in _PARTS.items():
@@ -135,7 +135,7 @@ def _entry(name: str, question: str, said: str) -> Iterator[str]:
         about = re.split(r"[.;:] |, at most: ", description, maxsplit=1)[0]
         yield f"Shown: {about[0].lower()}{about[1:]}. To run it:\n"
     else:
-        yield "There is no picture, since it is about data that you download; the file says how. To run it:\n"
+        yield "There is no picture, since the scenario needs data that you download; the file says how. To run it:\n"
     workload = " --workload FOLDER" if _needs_data(name) else ""
     overrides = "".join(f" --set {override}" for override in SMALLER.get(name, ()))
     yield f"    brokersim scenarios copy {name}\n    brokersim run {file}.toml{workload}{overrides}\n"
