@@ -48,7 +48,14 @@ def fault_tables(results: Results) -> list[FaultTable]:
         FaultTable(f"faults: {name}" if len(names) > 1 else "faults", _COLUMNS, list(_rows(effect, len(runs[name]))))
         for name, effect in found.items()
     ]
-    return [*tables, FaultTable("users and storms", _SEEN, [_seen(results, name, runs[name]) for name in found])]
+    return [
+        *tables,
+        FaultTable(
+            "users without a broker, and peaks of control traffic",
+            _SEEN,
+            [_seen(results, name, runs[name]) for name in found],
+        ),
+    ]
 
 
 _COLUMNS = (
@@ -59,7 +66,7 @@ _COLUMNS = (
     "lowest delivery ratio",
     "lost pairs",
     "duplicates",
-    "control messages at most",
+    "peak control messages",
 )
 _SEEN = (
     "variant",
@@ -68,8 +75,8 @@ _SEEN = (
     "p50",
     "p99",
     "longest",
-    "control messages at most",
-    "attempts to connect at most",
+    "peak control messages",
+    "peak connection attempts",
 )
 
 

@@ -48,7 +48,7 @@ def _parameter(parameter: Any) -> str:
 def keys() -> str:
     """Every key of scenario files, with what is allowed, its default, and its meaning."""
     rows = (
-        f"| `{one.key}` | {_cell(one.kind)} | {'' if one.kind == 'table' or not one.default else f'`{_cell(one.default)}`'} "
+        f"| `{one.key}` | {_cell(one.kind)} | {'' if not one.default else f'`{_cell(one.default)}`'} "
         f"| {_cell(one.text)} |\n"
         for one in scenario_keys()
     )

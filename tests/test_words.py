@@ -68,5 +68,31 @@ def test_docstrings_begin_with_a_noun_or_a_verb() -> None:
     assert found == []
 
 
+def test_pages_link_terms_to_the_section_of_the_glossary_that_defines_them() -> None:
+    section, defined = "", dict[str, str]()
+    for line in (ROOT / "docs" / "glossary.md").read_text().splitlines():
+        section = line[3:].lower().replace(" ", "-") if line.startswith("## ") else section
+        defined |= {
+            stem: defined.get(stem, "") + section for term in re.findall(r"\*([^*]+)\*", line) for stem in stems(term)
+        }
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    links = {
+        page: re.findall(r"\[([^]]+)]\((?:docs/)?glossary\.md(?:#([\w-]+))?\)", page.read_text()) for page in pages
+    }
+    assert {page.stem for page in pages if not links[page]} <= {"gallery", "glossary", "install"}
+    wrong = [
+        f"{page.name}: [{text}](#{anchor})"
+        for page, found in links.items()
+        for text, anchor in found
+        if anchor and not any(anchor in defined.get(stem, "") for stem in stems(text))
+    ]
+    assert wrong == []
+
+
+def stems(text: str) -> list[str]:
+    """The beginnings of the words in a text: `heals` and `Healing` have the same."""
+    return [word[:4] for word in re.findall(r"\w+", text.lower())]
+
+
 def instead(word: str) -> str:
     return next(new for old, new in INSTEAD.items() if re.fullmatch(old, word))

@@ -40,7 +40,7 @@ def mean_map(
     caption = f"In {unit}." if unit not in {"–", "count"} else ""
     if best.any():
         at = points_said([across, up], table[best].iloc[0])
-        caption += f" Least at {at}: " if METRICS[metric].better == "lower" else f" Largest at {at}: "
+        caption += f" Lowest at {at}: " if METRICS[metric].better == "lower" else f" Highest at {at}: "
         caption += f"{with_unit(number(table['mean'][best].iloc[0] / factor), unit)}."
     return _figure(
         f"heat-{metric}-{number_}-{slug(variant)}", f"{label(metric)}: {variant}", variant, caption, chart, up, across

@@ -38,10 +38,11 @@ def described_parameters(model: type[BaseModel]) -> Iterator[Described]:
 
 def _described(path: str, field: Raw, schema: Raw) -> Described:
     """A key of the table with this schema."""
-    default = "" if field.get("default") is None else _default(field)
+    kind = _type(field)
+    default = "" if kind == "table" or field.get("default") in (None, "") else _default(field)
     required = path.rpartition(".")[2] in schema.get("required", ())
-    kind = _type(field) + (", required" if required else "" if default else ", optional")
-    return Described(path, kind, default, " ".join(field.get("description", "").split()))
+    said = kind + (", required" if required else "" if default else ", optional")
+    return Described(path, said, default, " ".join(field.get("description", "").split()))
 
 
 @cache
@@ -74,7 +75,8 @@ def _keys(schema: Raw, definitions: Raw, above: str) -> Iterator[Described]:
                 own = _resolved(kind, definitions)
                 name = own.get("properties", {}).get("kind", {}).get("const")
                 if name is not None:
-                    yield Described(f"{path}.{name}", f"kind = {json.dumps(name)}", "", _about(path, name))
+                    about = _about(path, name) or _paragraph_of(own.get("description", ""))
+                    yield Described(f"{path}.{name}", f"kind = {json.dumps(name)}", "", about)
                     yield from _keys(own, definitions, f"{path}.{name}.")
 
 
@@ -85,7 +87,12 @@ def _about(path: str, kind: str) -> str:
     group = path.rpartition(".")[2]
     if group not in plugins.GROUPS or kind not in plugins.names(group):
         return ""
-    return " ".join((inspect.getdoc(plugins.load(group, kind)) or "").split("\n\n")[0].split())
+    return _paragraph_of(inspect.getdoc(plugins.load(group, kind)) or "")
+
+
+def _paragraph_of(text: str) -> str:
+    """The first paragraph on one line."""
+    return " ".join(text.split("\n\n")[0].split())
 
 
 def _resolved(schema: Raw, definitions: Raw) -> Raw:
@@ -126,7 +133,7 @@ def explain(name: str) -> str:
         found.append(_paragraph(f"{name}: metric, {unit}, {way}", metric.description))
     for key in keys:
         if key.key == name or key.key.endswith(f".{name}"):
-            default = f", by default {key.default}" if key.default and key.kind != "table" else ""
+            default = f", by default {key.default}" if key.default else ""
             found.append(_paragraph(f"{key.key}: key, {key.kind}{default}", key.text))
     if not found:
         near = nearest(name, [*METRICS, *(key.key for key in keys), *(key.key.rpartition(".")[2] for key in keys)])
@@ -141,11 +148,11 @@ def _paragraph(head: str, text: str) -> str:
 
 
 def _default(field: Raw) -> str:
-    from sim.base.units import format_duration, parse_duration
+    from sim.base.units import write_duration
 
     value = field["default"]
-    if field.get("x-unit") == "s" and parse_duration(text := format_duration(value)) == value:
-        value = text
+    if field.get("x-unit") == "s" and isinstance(value, int | float):
+        value = write_duration(value)
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -164,7 +171,11 @@ def _type(field: Raw) -> str:
         metrics = "broker_subscription_changes" in field["enum"]
         return "metric" if metrics else " | ".join(json.dumps(value) for value in field["enum"])
     if "anyOf" in field:
-        return _alternatives([option for option in field["anyOf"] if option != _NULL])
+        shared = {"x-unit": field["x-unit"]} if "x-unit" in field else {}
+        options = [
+            option | shared if option.get("type") in {"number", "integer"} else option for option in field["anyOf"]
+        ]
+        return _alternatives([option for option in options if option != _NULL])
     if "prefixItems" in field:
         return f"[{'; '.join(map(_type, field['prefixItems']))}]"
     if field.get("type") == "array":

@@ -10,7 +10,16 @@ Keys = tuple[str | int, ...]
 RawValue = Any
 """A value of any TOML or JSON type, as read from files or written for other programs."""
 Raw = dict[str, RawValue]
-"""A table of such values."""
+"""A table of these values."""
+JSON_TYPES = {
+    dict: "an object",
+    list: "an array",
+    str: "text",
+    int: "an integer",
+    float: "a number",
+    type(None): "null",
+}
+"""What messages call the types of JSON values."""
 
 
 def name_key(name: str) -> tuple[bool, int, str, str]:

@@ -70,7 +70,7 @@ def busy_shares(record: LoadRecord) -> tuple[float, float]:
 
 
 def time_per_publication(records: Sequence[LoadRecord]) -> float:
-    """The time (s) of a saturated broker for a publication: by how much delays are longer for each more that is under way."""
+    """The time (s) of a saturated broker for a publication: how much longer delays are for each additional one under way."""
     under_way, delays = [], []
     for record in records:
         done = np.sort(record.last)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 
 from sim.base.errors import ResultsError
-from sim.base.naming import Raw
+from sim.base.naming import JSON_TYPES, Raw
 from sim.experiments.seals import is_sealed
 from sim.files.hashing import sha256
 from sim.files.parquet import read_frame
@@ -138,7 +138,7 @@ def load_results(folder: str | Path) -> Results:
     for key, kind in _KEYS.items():
         if not isinstance(manifest.get(key), kind):
             found = repr(manifest[key]) if key in manifest else "nothing"
-            raise ResultsError(f"{folder / 'manifest.json'}: {key}: expected {kind.__name__}, found {found}")
+            raise ResultsError(f"{folder / 'manifest.json'}: {key}: expected {JSON_TYPES[kind]}, found {found}")
     if "files" in manifest and not is_sealed((folder / "manifest.json").read_bytes()):
         raise ResultsError(f"{folder / 'manifest.json'}: {CHANGED}; the same `brokersim run` rewrites it")
     return Results(folder, manifest)

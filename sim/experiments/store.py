@@ -89,7 +89,7 @@ class Store:
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Close the store; where input is refused that only runs could judge, nothing is left of it."""
+        """Close the store; if input is refused that only runs can check, a new folder is removed."""
         self.close()
         nothing = not any(any(self.folder.glob(f"{part}/*")) for part in ("runs", "failed"))
         if self._is_new and nothing and isinstance(error, InputError):

@@ -127,9 +127,7 @@ OURS: dict[str, Metric] = {
         _count("uplink_bytes", "bytes", "bytes of the messages on the way to the root"),
         _total("cross_region_bytes", "bytes", "bytes of messages between brokers of different regions"),
         _event("handovers", "count", "times that a user's broker changed", "neutral"),
-        _event(
-            "handover_messages", "messages", "messages of handovers: a request, a reply, a leave and a join for each"
-        ),
+        _event("handover_messages", "messages", "messages of handovers: request, reply, leave and join each"),
         _event("reconfigurations", "count", "times that brokers were moved to other nodes of the overlay", "neutral"),
         _event(
             "reconfigured_brokers",

@@ -18,9 +18,9 @@ class FloodParameters(plugins.Parameters):
     """Parameters of geometries that can flood."""
 
     dissemination: Literal["tree", "flood"] = "tree"
-    """Along trees from the root, or from each broker to all its neighbours but the sender (in the topic, where links are)."""
+    """Along trees from the root, or from each broker to all its neighbours but the sender (topic-connected: those in the topic)."""
     hops: int | None = Field(None, ge=1, lt=NO_HOP_LIMIT)
-    """Floods: how many hops a copy goes at most, counted from the root; as many as it takes where none is given."""
+    """Floods: the most hops that a copy takes, counted from the root; any number by default."""
 
     @model_validator(mode="after")
     def _floods_alone_have_a_limit(self) -> FloodParameters:

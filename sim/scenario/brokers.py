@@ -40,7 +40,7 @@ def parse_service_times(text: str) -> _Measured:
 
 _SLOWDOWN = "wake_up_slowdown"
 _OVERRULED_BY = {"wake_up_half": {"wake_up"}, "wake_up_least": {"wake_up", "wake_up_half"}, _SLOWDOWN: {"wake_up"}}
-"""Which keys of a preset do not count where others are given, as they are about these."""
+"""Keys of a preset that are ignored where the scenario gives the keys that they refine."""
 _PRESET_COSTS = (*COSTS, *_OVERRULED_BY)
 PRESET_ENDING = ".toml"
 """The ending of files of costs; other presets are names."""

@@ -22,7 +22,7 @@ class DeliveryTable(FixedTable):
     backoff: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 2.0
     """The factor by which each wait is longer than the last."""
     longest: PositiveDuration = 60.0
-    """The longest wait."""
+    """The longest wait before a copy is sent again."""
     attempts: Annotated[int, Field(ge=1)] | None = None
     """How often a copy is sent at most; any number of times by default."""
     expire_after: PositiveDuration | None = None

@@ -29,7 +29,7 @@ from sim.workloads.format.traits import HasTraits, Traits
 
 
 def read_scenario(reading: Reading, raw: Raw, runs: bool = True) -> tuple[Scenario | None, list[Mistake]]:
-    """The scenario of a table, or None and its mistakes; where it `runs`, also a workload without what the scenario needs."""
+    """The scenario of a table, or None and its mistakes; if it `runs`, these include what its workload lacks."""
     scenario, wrong = reading.read(Scenario, raw, MORE_SHARED)
     if runs and scenario is not None and isinstance(drawn := scenario.workload.parameters, HasTraits):
         traits = drawn.traits(scenario.workload.kind)
@@ -51,7 +51,7 @@ Once: TypeAlias = Callable[..., str | None]
 
 
 def each_time(function: Callable[..., str | None], *arguments: object) -> str | None:
-    """Call a function with arguments, whatever it returned for the same ones."""
+    """Call a function with arguments, without looking for an earlier result."""
     return function(*arguments)
 
 

@@ -16,9 +16,9 @@ class HealingTable(FixedTable):
     period: Annotated[PositiveDuration | None, Repeats("rounds of checks")] = Field(
         default=None, json_schema_extra={"default": "never"}
     )
-    """How often brokers check their neighbours; crashed ones are routed around from the next check on. By default never."""
+    """How often brokers check their neighbours; what is down or cut is routed around from the next check on. By default never."""
     convergence: Duration = 0.0
-    """How much later all routes and trees have changed."""
+    """The time from that check until all routes and trees have changed."""
 
     @model_validator(mode="after")
     def _converges_after_checks(self) -> HealingTable:

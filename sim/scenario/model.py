@@ -87,7 +87,7 @@ class Prepared(Parameters):
 
 
 class Nothing(Parameters):
-    """No parameters."""
+    """Brokers stay on their nodes."""
 
 
 class Unlimited(Parameters):
@@ -158,7 +158,7 @@ class NetworkTable(FixedTable):
     delivery: DeliveryTable = Field(default=DeliveryTable(), exclude_if=lambda table: table == DeliveryTable())
     """What brokers do about copies that are lost between them."""
     healing: HealingTable = Field(default=HealingTable(), exclude_if=lambda table: table == HealingTable())
-    """How the overlay heals when brokers crash; by default it does not."""
+    """How the overlay heals when brokers crash or links are cut; by default it does not."""
     sessions: SessionsTable = Field(default=SessionsTable(), exclude_if=lambda table: table == SessionsTable())
     """What brokers keep for users who are offline, and for those who subscribe later."""
     qos: QosTable | None = Field(default=None, exclude_if=lambda table: table is None)

@@ -59,7 +59,7 @@ class QosTable(FixedTable):
     publications: _ByQuality = Field(default=(0.0, 1.0, 0.0), json_schema_extra={"default": 1})
     """The quality of publications for which the workload gives none: 0, 1 or 2, or the shares of the three."""
     subscriptions: _ByQuality = Field(default=(0.0, 0.0, 1.0), json_schema_extra={"default": 2})
-    """The quality of subscriptions, likewise."""
+    """The quality of subscriptions for which the workload gives none, likewise."""
     loss: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """The probability that the way between a client and its broker loses a message, or an acknowledgement."""
     timeout: PositiveDuration | None = Field(default=None, json_schema_extra={"default": "never"})
@@ -73,7 +73,8 @@ def with_qos(
 ) -> tuple[Workload, PublishingCounts | None]:
     """The workload up to a horizon (s) in which every publication has a quality of service, drawn where it is not known.
 
-    They get to brokers on their publishers' way, if that takes time; with what it takes. Without a table, it is the same.
+    If the way from publishers to brokers takes time, publications arrive after it, and the counts of that way are returned too; else
+    None. Without a table, the workload is unchanged.
     """
     if table is None:
         return workload, None

@@ -16,7 +16,7 @@ class ReconnectTable(FixedTable):
     detection: Duration = 0.0
     """How long after the crash a user notices it, and makes its first attempt to connect."""
     to: Literal["same", "policy"] = "same"
-    """Which broker it tries: the same again, the one that the selection policy selects, or the live one closest to that."""
+    """The broker that a user tries: the same again, or the one that the selection policy selects, or the live one closest to it."""
     backoff: Literal["fixed", "exponential"] = "exponential"
     """How the wait after a failed attempt changes: constant, or doubled after each."""
     wait: PositiveDuration = 1.0

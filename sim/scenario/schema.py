@@ -27,7 +27,11 @@ def json_schema() -> Raw:
     warm_up = schema["properties"]["warm_up"]
     schema["properties"] |= {
         "warm_up": warm_up | {"anyOf": [*warm_up["anyOf"], {"const": DETECT}]},
-        "variant": {"type": "array", "items": variant},
+        "variant": {
+            "type": "array",
+            "description": "The variants that are compared; each overrides keys of the scenario.",
+            "items": variant,
+        },
         "report": Report.model_json_schema(),
         "precision": Precision.model_json_schema(),
         "sweep": _sweep_schema(),

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, WithJso
 
 from sim.base.errors import ScenarioError, unknown_of_many
 from sim.base.randomness import Streams
-from sim.base.units import Duration, PositiveDuration, format_duration
+from sim.base.units import Duration, PositiveDuration, format_duration, unit
 from sim.base.validation import show
 from sim.scenario.brokers import BoundedBytes, BoundedMessages
 from sim.scenario.fixed_table import FixedTable
@@ -39,27 +39,27 @@ class OfflineTable(FixedTable):
     model_config = ConfigDict(serialize_by_alias=True)
 
     at: Duration
-    """When they lose it, from the start of the run."""
+    """When users lose their connection, from the start of the run."""
     lasts: Duration = Field(alias="for")
-    """How long they are offline; 0: they connect again at once, and take their sessions over."""
+    """How long users are offline; 0: they connect again at once, and take their sessions over."""
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """The probability that a user is among them."""
+    """The probability that a user goes offline then."""
     spread: Duration = 0.0
-    """Each returns later by a time drawn between 0 and this."""
+    """Each user returns later by a random time between 0 and this."""
 
 
 class WillTable(FixedTable):
     """A publication that the network makes for each user who goes offline."""
 
     topic: TopicReference
-    """Its topic, by number or name."""
+    """The topic of wills, by number or name."""
     size: Annotated[int, Field(ge=0, lt=2**31)] = 100
-    """Its size in bytes."""
+    """The size of a will, in bytes."""
     delay: Duration = 0.0
-    """How long after the user has gone offline it is published, or when its session expires if that is earlier; not if the user is
+    """How long after a user has gone offline its will is published, or when its session expires if that is earlier; not if the user is
     back by then."""
     retain: bool = False
-    """Whether it is retained."""
+    """Whether wills are retained."""
 
 
 class SessionsTable(FixedTable):
@@ -77,7 +77,9 @@ class SessionsTable(FixedTable):
     """How long a message may wait in a session."""
     overflow: Literal["drop-newest", "drop-oldest"] = "drop-newest"
     """What is lost if a session is full: the message arriving, or those that have waited longest."""
-    rate: Annotated[float, Field(gt=0)] | None = Field(default=None, json_schema_extra={"default": "unlimited"})
+    rate: Annotated[float, Field(gt=0)] | None = Field(
+        default=None, json_schema_extra={"default": "unlimited", **unit("1/s")}
+    )
     """How many waiting messages per second are sent to a user who has returned."""
     qos_0: Literal["drop", "keep"] = "drop"
     """Whether publications of quality of service 0 wait in sessions."""
@@ -88,7 +90,7 @@ class SessionsTable(FixedTable):
     will: WillTable | None = None
     """The publication for each user who goes offline; none by default."""
     offline: Annotated[tuple[OfflineTable, ...], BeforeValidator(_listed)] = ()
-    """Who is offline when."""
+    """The times at which users go offline."""
 
     @model_validator(mode="after")
     def _makes_sense(self) -> SessionsTable:

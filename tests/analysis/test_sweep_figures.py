@@ -179,7 +179,7 @@ def test_two_axes_have_a_chart_for_each_value_of_the_smaller_and_maps(
     found = {(row["x"], row["y"]): row for row in rows(chart)}
     assert found["1,000", "3 d"]["value"] == pytest.approx(means[1000, 3 * 86400.0], rel=1e-4)
     assert [place for place, row in found.items() if row["best"]] == [("10", "1 d")]
-    assert "Least at network.brokers = 10, horizon = 1 d: " in chart.caption
+    assert "Lowest at network.brokers = 10, horizon = 1 d: " in chart.caption
     difference = named(charts, f"heat-{DELAY}-1-location-difference")
     wide = two.runs.query("point == 0").pivot(index="replication", columns="variant", values=DELAY)
     expected = (100 * (wide["location"] / wide["static"] - 1)).mean()

@@ -148,7 +148,7 @@ def test_a_machine_that_lacks_something_is_told_and_a_run_that_kills_its_process
         sim.run(TINY, tmp_path / "lacking", engine="spark")
     monkeypatch.setattr(spark_executor, "perform_shipped", lambda *_: os._exit(1))
     [failure] = sim.run(TINY, tmp_path / "dying", engine="spark").failed
-    assert failure["reason"].startswith("Spark gave it up: Python worker exited unexpectedly")
+    assert failure["reason"].startswith("Spark gave up the run: Python worker exited unexpectedly")
 
 
 def test_leaving_the_engine_ends_what_is_under_way(spark: SparkSession, tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_what_is_not_there_is_said(store: ObjectStore, tmp_path: Path, monkeypat
     for url, said in {
         "s3://bucket/none.csv": "s3://bucket/none.csv: no file there",
         "s3://bucket/*.tsv": "s3://bucket/*.tsv: no file matches this pattern",
-        "s3://bucket/t": "s3://bucket/t: a table of Delta",
+        "s3://bucket/t": "s3://bucket/t: a table in Delta format",
     }.items():
         with pytest.raises(WorkloadError) as raised:
             find_sources([url])
@@ -146,5 +146,5 @@ def test_a_store_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatc
         find_sources(["gs://bucket/x"])
     for name in ("HADOOP_HOME", "ARROW_LIBHDFS_DIR"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(WorkloadError, match=r"hdfs://127.0.0.1:1/x: HDFS is read by Hadoop's libhdfs.so"):
+    with pytest.raises(WorkloadError, match=r"hdfs://127.0.0.1:1/x: HDFS needs Hadoop's libhdfs.so"):
         find_sources(["hdfs://127.0.0.1:1/x"])

@@ -391,7 +391,7 @@ DAMAGES = [
     (key("format", 2), r"manifest.json: workload format 2, this version reads format 1"),
     (key("format", "brokersim-results"), r"workload format 'brokersim-results', this version reads format 1"),
     (key("horizon", ...), r"manifest.json: no key 'horizon'"),
-    (key("horizon", "100"), r"manifest.json: horizon is '100', expected float or int"),
+    (key("horizon", "100"), r"manifest.json: horizon is '100', expected a number"),
     (key("horizon", -1.0), r"manifest.json: horizon is -1.0, allowed: above 0"),
     (key("cell", 0.0), r"manifest.json: cell is 0.0, allowed: above 0"),
     (key("origin", "yesterday"), r"manifest.json: origin is 'yesterday', expected a time such as 2010-08-01T00:00:00Z"),

@@ -6,7 +6,7 @@ import numpy as np
 
 
 class OffloadedTopics:
-    """`kept` (topics, brokers) is whether the back end keeps a topic for a broker; at first it keeps all.
+    """Offloaded topics: `kept` (topics, brokers) is whether the back end keeps a topic for a broker; at first it keeps all.
 
     `moves` (topics, brokers) counts how often that has changed.
     """

@@ -25,7 +25,7 @@ def saturated(backlog: float, squares: float, seconds: float) -> bool:
 
 
 class Backlog:
-    """The work (s) that would be left of all that has come to a link or an interface if nothing had been refused.
+    """The work (s) of a link or an interface that would be left if nothing had been refused.
 
     It is all done at `clear` (s). `since` is when there was last none, `squares` the sum of the squared times of what has come since.
     """

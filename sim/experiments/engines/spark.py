@@ -147,7 +147,7 @@ class Spark:
         if ended:
             raise self._ended(error)
         lost = re.search(r"ExecutorLostFailure.+", said)
-        return Failure(f"Spark gave it up: {lost[0].strip() if lost else cause(error)}", "")
+        return Failure(f"Spark gave up the run: {lost[0].strip() if lost else cause(error)}", "")
 
     def _ended(self, error: Exception) -> InputError:
         return InputError(f"{self.master}: Spark has ended ({cause(error)}); finished runs are kept")

@@ -72,7 +72,7 @@ class OffloadingParameters(plugins.Parameters):
     smoothing: float = Field(0.3, gt=0, le=1)
     """Weight of the last period in the expected event rates."""
     warm_start: bool = True
-    """Whether a decision starts from the previous one if few rates have changed: faster, with less churn."""
+    """Whether greedy policies and the portfolio start from the previous decision if few rates have changed: faster, with less churn."""
     delivery_probability: float = Field(0.9, ge=0, le=1)
     """Probability that the best-effort channel delivers."""
     extra_delay: Duration = 1.0

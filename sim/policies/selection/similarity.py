@@ -35,7 +35,8 @@ class SimilaritySelection:
         load: Literal["share", "relative"] = "share"
         """Load L_b: the broker's share of all user subscriptions (mean 1/brokers, as in the paper), or "relative" (mean 1)."""
         similarity: Literal["overlap", "jaccard", "mean-user"] = "overlap"
-        """|S_b ∩ s|/|s| ("overlap", simplified as in the paper), |S_b ∩ s|/|S_b ∪ s| ("jaccard"), or the mean over its users."""
+        """Formula, for the topics S_b of a broker and s of a user: |S_b ∩ s|/|s| ("overlap"), |S_b ∩ s|/|S_b ∪ s| ("jaccard"), or the
+        mean over the broker's users ("mean-user")."""
         update_period: Period = 43200.0
         """T_update: time between exchanges of states inside a cluster."""
         cluster_size: int = Field(10, ge=1, lt=2**31)

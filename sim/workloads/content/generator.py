@@ -62,11 +62,11 @@ class ContentWorkload:
         """The design of subscriptions, and the publications."""
 
         subscriptions: int = Field(100, gt=0, lt=2**31)
-        """Subscriptions, each a conjunction of predicates."""
+        """Number of subscriptions, each a conjunction of predicates."""
         fields: int = Field(11, gt=0, le=MOST_FIELDS)
-        """Fields that a publication has."""
+        """Number of fields of a publication."""
         values: int = Field(100, gt=1, lt=2**31)
-        """Values that each field can take."""
+        """Number of values that each field can take."""
         size: float = Field(4.0, gt=0)
         """Predicates per subscription: the mean; for "poisson" before zeros are excluded; "uniform" is 1 to 2 size - 1."""
         sizes: Annotated[Distribution | tuple[Weight, ...], BeforeValidator(_sizes)] = "poisson"
@@ -78,7 +78,7 @@ class ContentWorkload:
         per_owner: int = Field(1, gt=0, lt=2**31)
         """Subscriptions per user, who receives what matches any of them."""
         publications: int = Field(1000, ge=0, lt=2**31)
-        """Publications, each by a user and at a time drawn at random."""
+        """Number of publications, each by a user and at a time drawn at random."""
         match: int = Field(3, ge=0)
         """Number of subscriptions that each publication matches."""
         likely: Likely = "subsets"
@@ -86,7 +86,7 @@ class ContentWorkload:
         repeat: float = Field(0.0, ge=0, le=1)
         """Probability that a publication repeats the targets of the previous one: 0 random, 1 always the same."""
         horizon: PositiveDuration = SECONDS["h"]
-        """Length."""
+        """Length of the workload."""
         payload: int = Field(100, ge=0, lt=2**31, json_schema_extra=unit("bytes"))
         """Size of a publication."""
 

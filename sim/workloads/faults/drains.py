@@ -23,7 +23,7 @@ class DrainFaults:
         grace: Duration = 30.0
         """How long a drained broker stays up to serve what is on its way to it."""
         lasts: PositiveDuration | None = Field(default=None, alias="for")
-        """How long each is down then; permanently by default."""
+        """How long each drained broker is then down; permanently by default."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters

@@ -25,9 +25,9 @@ class Lifetime(plugins.Parameters):
     """A random duration with this mean."""
 
     mean: PositiveDuration
-    """The mean."""
+    """The mean duration."""
     distribution: Literal["exponential", "weibull", "pareto"] = "exponential"
-    """The distribution: exponential, Weibull, or Pareto (type I)."""
+    """The distribution of durations: exponential, Weibull, or Pareto (type I)."""
     shape: Annotated[float, Field(gt=0, le=100)] | None = None
     """The shape of a Weibull distribution (below 1, failures become rarer with age) or of a Pareto distribution (above 1)."""
 

@@ -26,7 +26,7 @@ class LeaveFaults:
         rate: Rate | None = Field(default=None, json_schema_extra=unit("1/s"))
         """How many users are moved per second; all at once by default."""
         grace: Duration = 30.0
-        """How long a broker stays once its users have left, to serve what is on its way to it; and again once its topics have."""
+        """How long a broker stays up once its users have left, to serve what is on its way to it, and again once its topics have."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters

@@ -147,7 +147,7 @@ def _write_tables(workload: Workload, folder: Path, large: Sequence[str]) -> lis
 
 
 def _stated(table: str, columns: Columns) -> Columns:
-    """Columns of a table without those that say nothing."""
+    """Columns of a table without optional ones that have their default everywhere."""
     silent = OPTIONAL_COLUMNS.get(table, {})
     return {name: values for name, values in columns.items() if name not in silent or (values != silent[name]).any()}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from sim.base.errors import WorkloadError
-from sim.base.naming import Raw
+from sim.base.naming import JSON_TYPES, Raw
 from sim.files.atomic import replacing
 from sim.files.hashing import sha256, sha256_of
 
@@ -69,10 +69,10 @@ def read_manifest(folder: Path) -> tuple[Raw, str]:
         if key not in manifest:
             raise WorkloadError(f"{path}: no key '{key}'")
         if not isinstance(manifest[key], kinds) or isinstance(manifest[key], bool):
-            expected = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
+            expected = " or ".join(JSON_TYPES[kind] for kind in kinds if kind is not int or float not in kinds)
             raise WorkloadError(f"{path}: {key} is {manifest[key]!r}, expected {expected}")
     if not isinstance(manifest.get("lineage", {}), dict):
-        raise WorkloadError(f"{path}: lineage is {manifest['lineage']!r}, expected dict")
+        raise WorkloadError(f"{path}: lineage is {manifest['lineage']!r}, expected an object")
     for number, source in enumerate(manifest["sources"]):
         if not (isinstance(source, dict) and _have(source, {"file": str, "sha256": str, "bytes": int})):
             raise WorkloadError(f"{path}: sources[{number}] is {source!r}, expected file, sha256 and bytes")

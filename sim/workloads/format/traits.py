@@ -28,14 +28,14 @@ class Traits:
 
 @runtime_checkable
 class HasTraits(Protocol):
-    """Parameters of a generator that know what it generates."""
+    """Parameters of a generator that determine the traits of its workloads."""
 
     def traits(self, kind: str) -> Traits:
-        """The traits of all workloads, which are of this kind."""
+        """The traits of all workloads of these parameters; `kind` is the generator's."""
 
 
 def traits_of(workload: Workload) -> Traits:
-    """The traits of a workload that is there."""
+    """The traits of an existing workload."""
     sizes = workload.publications.size
     return Traits(
         workload.kind,

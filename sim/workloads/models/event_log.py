@@ -75,7 +75,7 @@ class Effects(NamedTuple):
 
 
 class LongerLog(NamedTuple):
-    """What is known of a log of which only some clients are looked at: the first and the last time (µs), and all topics."""
+    """The whole log of which only some clients are looked at: the first and the last time (µs), and all topics."""
 
     span: tuple[int, int]
     topics: NDArray[np.int32]

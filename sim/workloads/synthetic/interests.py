@@ -72,24 +72,24 @@ class InterestsWorkload:
         """Sizes and rates; a rate of 0 means never."""
 
         users: int = Field(100, gt=0, lt=2**31)
-        """Users."""
+        """Number of users."""
         topics: int = Field(100, gt=0, lt=2**31)
-        """Topics."""
+        """Number of topics."""
         per_user: float = Field(10, ge=0)
         """Topics per user: the mean with "coin-flips", else the exact number."""
         model: Literal["coin-flips", "exact"] = "coin-flips"
         """Each user wants each topic with probability per_user / topics, or exactly per_user topics, all different."""
         file: Annotated[File[NodeInterests], InputFile(parse_interests)] | None = None
-        """A JSON file {"interests": [[topic, …] per user]}, instead of the four keys above."""
+        """A JSON file {"interests": [[topic, …] per user]}, instead of users, topics, per_user and model."""
         change_rate: float = Field(0.0, ge=0, json_schema_extra=unit("1/h"))
         """Rate at which a user replaces one topic by another."""
         connect_rate: float | None = Field(None, gt=0, json_schema_extra=unit("1/s"))
         """How many users connect per second, in the order of their numbers, each subscribing to all its topics at once; by default,
         all are present from the start."""
         publication_rate: float = Field(0.0, ge=0, json_schema_extra=unit("1/h"))
-        """Publications per topic, each by a user drawn at random."""
+        """Rate of publications on each topic, each by a user drawn at random."""
         horizon: PositiveDuration = SECONDS["h"]
-        """Length."""
+        """Length of the workload."""
         size: int = Field(100, ge=0, lt=2**31, json_schema_extra=unit("bytes"))
         """Size of a publication."""
 

@@ -45,9 +45,9 @@ class MobilityWorkload:
         has_places: ClassVar[bool] = True
 
         users: int = Field(1000, gt=0, lt=2**31)
-        """Users."""
+        """Number of users."""
         horizon: PositiveDuration = 92 * SECONDS["d"]
-        """Length."""
+        """Length of the workload."""
         origin: Utc = "2010-08-01T00:00:00Z"
         """Time 0, UTC."""
         cell: float = Field(1.0, ge=SMALLEST_CELL, le=LARGEST_CELL, json_schema_extra=unit("°"))

@@ -24,9 +24,9 @@ class PoissonWorkload:
         """Sizes and rates; a rate of 0 means never."""
 
         users: int = Field(1000, gt=0, lt=2**31)
-        """Users."""
+        """Number of users."""
         topics: int = Field(100, gt=0, lt=2**31)
-        """Topics."""
+        """Number of topics."""
         topics_per_user: int = Field(5, ge=0)
         """Number of distinct topics that each user wants at any time."""
         pattern: Literal["uniform", "zipf", "multimodal"] = "uniform"
@@ -40,9 +40,9 @@ class PoissonWorkload:
         change: Literal["replace", "redraw"] = "replace"
         """A change replaces one topic by another of the pattern, or redraws all topics, in a new mode."""
         publication_rate: float = Field(1.0, ge=0, json_schema_extra=unit("1/h"))
-        """Publications per topic, each by a user drawn at random."""
+        """Rate of publications on each topic, each by a user drawn at random."""
         horizon: PositiveDuration = 100 * SECONDS["h"]
-        """Length."""
+        """Length of the workload."""
         size: int = Field(100, ge=0, lt=2**31, json_schema_extra=unit("bytes"))
         """Size of a publication."""
         group_size: int | None = Field(None, ge=1, exclude_if=lambda size: size is None)

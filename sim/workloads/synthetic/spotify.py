@@ -75,9 +75,9 @@ class SpotifyDense:
         scale: float = Field(1.0, gt=0, le=1)
         """Scale of the numbers of topics and users, with the same distributions."""
         topics: int = Field(1_100_000, gt=0, lt=2**31)
-        """Topics, at scale 1."""
+        """Number of topics, at scale 1."""
         users: int = Field(4_900_000, gt=0, lt=2**31)
-        """Users, at scale 1."""
+        """Number of users, at scale 1."""
         popularity_exponent: float = Field(0.9, ge=0)
         """Each draw of a user's topics is topic i = 0, 1, … with probability proportional to (i + 1)^-exponent (Zipf)."""
         topics_per_user: float = Field(21.5, ge=1)
@@ -95,7 +95,7 @@ class SpotifyDense:
         publications: Literal["none", "poisson"] = "none"
         """Rates only, or also publications from outside, on each topic as a Poisson process of its rate (for small scales)."""
         horizon: PositiveDuration = PERIOD
-        """Length."""
+        """Length of the workload."""
         size: int = Field(100, ge=0, lt=2**31, json_schema_extra=unit("bytes"))
         """Size of a publication."""
 

@@ -52,11 +52,11 @@ class SpotifySessions:
         friends_per_user: float = Field(5.0, ge=0)
         """Mean number of users that a user draws to follow (lognormal, rounded); repeated draws count once, itself never."""
         playlists_per_user: float = Field(2.0, ge=0)
-        """The same for playlists."""
+        """Mean number of playlists that a user draws to follow, likewise."""
         artists_per_user: float = Field(5.0, ge=0)
-        """The same for artists."""
+        """Mean number of artists that a user draws to follow, likewise."""
         follows_sigma: float = Field(1.0, ge=0, le=5)
-        """Standard deviation of the logarithm of the three numbers above."""
+        """Standard deviation of the logarithm of a user's numbers of friends, playlists and artists."""
         popularity_exponent: float = Field(0.9, ge=0)
         """For each kind, topic i = 0, 1, … is drawn with probability proportional to (i + 1)^-exponent (Zipf)."""
         session_rate: float = Field(2.0, ge=0, json_schema_extra=unit("1/d"))
@@ -88,7 +88,7 @@ class SpotifySessions:
         origin: Utc = "2013-01-10T00:00:00Z"
         """Time 0, UTC; a Thursday by default."""
         horizon: PositiveDuration = 3 * SECONDS["d"]
-        """Length."""
+        """Length of the workload."""
         size: int = Field(100, ge=0, lt=2**31, json_schema_extra=unit("bytes"))
         """Size of a publication."""
 

@@ -56,7 +56,7 @@ class UserPart:
     """Finds what becomes of the check-ins of a part: duplicates and users left out, visits and, if each is published, all of them.
 
     `splits` are the files of `PieceSplitter`. Three files are left in the folder: `dropped-PART` has the numbers of rows
-    with the reason that they got, sorted; `visits-PART` and `each-PART` have times, users, as numbered in the part, and positions,
+    with their reason, sorted; `visits-PART` and `each-PART` have times, users, as numbered in the part, and positions,
     sorted by time, user and cell.
     """
 
@@ -111,7 +111,7 @@ class UserPart:
 
 
 def write_dropped(folder: Directory, name: str, dropped: dict[str, NDArray[np.int64]]) -> None:
-    """Write the numbers of rows with the reasons that they got, for `DroppedRows`."""
+    """Write the numbers of rows with their reasons, for `DroppedRows`."""
     row = np.concatenate([np.zeros(0, np.int64), *dropped.values()])
     codes = np.array([REASONS.index(reason) for reason in dropped], np.int8)
     reason = np.repeat(codes, [len(numbers) for numbers in dropped.values()])

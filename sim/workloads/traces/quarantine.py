@@ -37,7 +37,7 @@ _LINE_BITS = 40
 PART_LINES = 1 << 23
 """Lines whose quarantined rows are in one file, where there are several."""
 Drops = Callable[[int, int], Mapping[str, NDArray[np.int64]]]
-"""The numbers of the rows in a range, and perhaps others, that got a reason late, by reason."""
+"""The numbers of the rows in a range, and perhaps others, that were given a reason later, by reason."""
 _BATCH = 1 << 16  # rows
 
 

@@ -93,7 +93,7 @@ class Workshop:
 
     Without a Spark session it works in this process alone. The rows validated so far are on `shelves`, all that it has read on
     `read_shelves`, by group. `reasons` counts them by the reason why they are not used, None for those that are, `left_out` the lines
-    of logs that are no rows. `dropped` has the numbers of rows with a reason that they got late.
+    of logs that are no rows. `dropped` has the numbers of rows that were given a reason later.
     When `appending`, the groups begin with the files whose rows are kept. Tasks exchange files in a folder of a `store`, if any.
     If it is `lasting`, what is found in each of the `steps` that have ended is in the folder too, for a process that continues.
     `kind` is that of the trace.

@@ -130,7 +130,7 @@ def _objects(found: RawValue) -> list[Raw]:
 
 
 def _snapshot(connection: Raw) -> Iterator[LogEvent]:
-    """The session of a connection of `/connz`, and its subscriptions, which are as old as it, for all that is known."""
+    """The session of a connection of `/connz`, and its subscriptions, which count as made when it began."""
     name = str(connection.get("name") or f"cid:{connection.get('cid')}")
     start, stop = str(connection.get("start")), connection.get("stop")
     yield LogEvent(start, "connect", name, clean="1")
