@@ -110,6 +110,17 @@ def hung_elsewhere(before: NDArray[np.int32], root: int, around: NDArray[np.bool
     return after
 
 
+def way_beside(source: int, target: int, around: NDArray[np.bool_], cuts: Cuts) -> NDArray[np.int32]:
+    """The nodes from one to another, both included: directly, or over others if that link is cut."""
+    way = [source]
+    onward = np.full(len(around), target, np.int32)
+    if cuts.cut(source, target):
+        onward = hung_elsewhere(onward, target, around, cuts)
+    while way[-1] != target:
+        way.append(onward.item(way[-1]))
+    return np.array(way, np.int32)
+
+
 @kernel
 def _children(before: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The nodes after each, as CSR."""

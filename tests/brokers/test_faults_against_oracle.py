@@ -643,3 +643,19 @@ def test_other_links_connect_a_topic_whose_link_is_cut() -> None:
     truth, found = outcome(cut_off("topic-connected", [(3.0, 0, 0, 1)], others=(0, 1, 2)))
     assert truth.delivered.keys() == {(0, 0), (0, 1), (0, 2)}
     assert found["healing_messages"] == 8
+
+
+def test_what_enters_over_a_cut_link_goes_by_another() -> None:
+    """1 does not want the topic, and sends to 0, who alone does: at 1.5 in vain, from 3 on by 2, and directly at 11."""
+    case = cut_off("topic-connected", [(time, 0, 0, 1) for time in (1.5, 3.0, 11.0)], others=(0, 2))
+    truth, _ = outcome(replace(case, wants=[set(), {0}, set()]))
+    assert truth.lost == {(0, 0): "partitioned"}
+    assert truth.delivered == {(1, 0): 5.0, (2, 0): 12.0}
+
+
+def test_a_topic_that_depended_on_a_link_beside_a_cut_gets_new_links_at_the_mend() -> None:
+    """Of 0–1, 0–2, the first is cut, and 1–2 takes its place. 0 leaves at 5, so that at the mend 1 and 2 have no link: 1–2 stays."""
+    design = ("gm", "1", False, "break")
+    case = cut_off("topic-connected", [(12.0, 0, 0, 1)], others=(0, 1, 2), design=design, changes=[(5.0, 1, 0, -1)])
+    truth, _ = outcome(case)
+    assert truth.delivered == {(0, 1): 12.0, (0, 2): 13.0}

@@ -19,7 +19,7 @@ RESTART, MEND, LOSS, SLOW, CRASH, CUT = range(6)  # in this order at equal times
 DRAIN, JOIN = 8, 9
 CONNECTING = CHANGES + 0.5  # after what the workload changes at that instant
 DRAINING = CHANGES + 0.75
-HEALING = DECISIONS + 0.5
+HEALING, NOTICING = DECISIONS + 0.5, DECISIONS + 0.6  # what heals at the instant of a round is nothing to notice
 Row = tuple[float, int, int, int, float]  # time, what, target, other, value
 
 
@@ -163,7 +163,7 @@ class Network(network.Network):
         healing, rounds = self.healing, 1
         while healing is not None and rounds * healing.period < self.setting.horizon:
             self.at(rounds * healing.period, LOOKS, self.check)
-            self.at(rounds * healing.period, HEALING, self.notice)
+            self.at(rounds * healing.period, NOTICING, self.notice)
             rounds += 1
         super().run(moments)
         end = self.setting.horizon
@@ -280,6 +280,7 @@ class Network(network.Network):
             del self.fell[broker]
         self.note_shares()
         self.came_in.append(self.now)
+        self.relinking += [self.now] * self.adjust()
         self.heal(self.around & self.fell.keys(), planned=True)
         self.at(self.now + (1 / rate if rate else 0.0), DRAINING, partial(self.attract, number, 0))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from oracles import faults
 from oracles.faults import DRAINING, Faults, Healing
-from oracles.network import AGAIN, ARRIVALS, WAITING, Hop, Setting, World
+from oracles.network import AGAIN, ARRIVALS, WAITING, Copy, Hop, Setting, World
 from oracles.overlays import TopicConnected, avoiding, up_to
 
 ACKNOWLEDGED = "acknowledged"
@@ -43,7 +43,7 @@ class Delivery:
 
 @dataclass(eq=False)
 class Kept:
-    """What a sender (None: the publisher's client) keeps for a broker: at a place of the way up, or at a node of a tree."""
+    """What a sender (None: the publisher's client) keeps for a broker: at a place of the way up, at a node of a tree, or flooded."""
 
     number: int
     sender: int | None
@@ -51,6 +51,7 @@ class Kept:
     place: int | None = None
     node: int | None = None
     parents: dict[int, int | None] | None = None
+    flooded: Copy | None = None
     final: bool = False  # the end of the way up
     detour: int = 0  # how many times a sender has gone round a broker for this, or for what it came of
     whose: set[int] | None = None  # on a detour below the root: the brokers that it is for
@@ -183,6 +184,10 @@ class Network(faults.Network):
             here, there = self.broker_at[node], self.broker_at[child]
             self.keep(Kept(number, here, there, node=child, parents=parents))
 
+    def flood_onward(self, copy: Copy, here: int, there: int) -> None:
+        self.copies.append(copy)
+        self.keep(Kept(copy.number, here, there, node=copy.node, flooded=copy))
+
     def keep(self, kept: Kept) -> None:
         self.begin_to_keep(kept)
         self.send_copy(kept)
@@ -202,7 +207,7 @@ class Network(faults.Network):
         lost = partial(self.lose_kept, kept)
         if kept.sender is not None:
             due = kept.node is not None and self.is_for(kept, kept.broker)
-            kind = "uplink" if kept.node is None else "tree"
+            kind = "uplink" if kept.node is None else "tree" if kept.flooded is None else "flood"
             passes_on = not (kept.final or due)
             hop = Hop(kept.number, kept.sender, kept.broker, kind, self.now, due, again=before > 0, passes_on=passes_on)
             self.hops.append(hop)
@@ -234,6 +239,9 @@ class Network(faults.Network):
         if kept.times == self.delivery.attempts or (after is not None and self.now - published >= after):
             self.end(kept, "expired")
         elif kept.sender is None or kept.handled or not (kept.waits or self.must_go_round(kept)):
+            self.send_copy(kept)
+        elif kept.flooded is not None:
+            self.seen["floods that know no other way"] += 1
             self.send_copy(kept)
         elif kept.parents is None:
             self.climb_round(kept)
@@ -353,8 +361,11 @@ class Network(faults.Network):
     def come(self, kept: Kept, before: int, hop: Hop | None) -> None:
         """A copy is at its broker."""
         number, broker, size = kept.number, kept.broker, self.world.publications[kept.number][3]
-        if kept.handled:
-            stage, work = 2, (0, 0 if kept.quality == 2 else self.users_there(kept), size)
+        if kept.flooded is not None:
+            known = (number, kept.node) in self.flooded
+            stage, work = (2, (0, 0, size)) if known else (1, self.work_of_flood(kept.flooded))
+        elif kept.handled:
+            stage, work = 2, (0, self.users_again(kept), size)
         elif kept.parents is not None:
             copies = sum(above == kept.node for above in kept.parents.values())
             stage, work = 1, (copies, self.users_below(number, broker) if self.is_for(kept, broker) else 0, size)
@@ -369,19 +380,30 @@ class Network(faults.Network):
     def users_there(self, kept: Kept) -> int:
         """The users whom the broker has served."""
         pair = kept.number, kept.broker
-        last = kept.final if kept.parents is None else self.is_for(kept, kept.broker)
+        last = kept.final if kept.node is None else self.is_for(kept, kept.broker)
         return self.users_below(*pair) if last and pair in self.delivered and not kept.turned else 0
+
+    def users_again(self, kept: Kept) -> int:
+        """The users whom the broker serves again; where it is flooded, brokers know what they have had anyway."""
+        return 0 if kept.quality == 2 or self.setting.floods else self.users_there(kept)
 
     def handle(self, kept: Kept, before: int, came: float) -> None:
         number, broker = kept.number, kept.broker
         kept.copies -= 1
-        if kept.handled:
+        if kept.flooded is not None and (number, kept.node) in self.flooded:
+            self.seen[
+                "duplicates from the same neighbour" if kept.handled else "duplicates from another neighbour"
+            ] += 1
             self.duplicates[number] += 1
-            if kept.quality < 2:
-                self.repeated[number, broker] += self.users_there(kept)
+            kept.handled = True
+        elif kept.handled:
+            self.duplicates[number] += 1
+            self.repeated[number, broker] += self.users_again(kept)
         else:
             kept.handled = True
-            if kept.parents is not None:
+            if kept.flooded is not None:
+                self.spread_first(kept.flooded, came)
+            elif kept.parents is not None:
                 assert kept.node is not None
                 if self.is_for(kept, broker):
                     self.arrived[number, broker] = came
@@ -401,6 +423,17 @@ class Network(faults.Network):
             self.most_remembered = max([self.most_remembered, *remembered.values()])
         self.acknowledge(kept, before)
         self.look(kept)
+
+    def spread_first(self, copy: Copy, came: float) -> None:
+        """A broker has served the first copy of a flood, from whichever neighbour."""
+        number, broker = copy.number, self.broker_at[copy.node]
+        self.reached[number, copy.node] = self.hops_of(copy)
+        self.depth[number, broker] = self.hops_of(copy)
+        self.flooded.add((number, copy.node))
+        if self.on_tree(number, broker):
+            self.arrived[number, broker] = came
+            self.deliver(number, broker)
+        self.flood(copy)
 
     def acknowledge(self, kept: Kept, before: int) -> None:
         """Straight back over the link, unless it is cut or loses it; to the client at once. Nothing is acknowledged at quality 0."""
@@ -445,7 +478,11 @@ class Network(faults.Network):
         """Nobody keeps it and no copy is left: if none has been handled, it is lost."""
         if kept.done is None or kept.copies or kept.done == "over":
             return
-        if not kept.handled and kept.parents is None:
+        if kept.flooded is not None:
+            self.copies.remove(kept.flooded)
+            if not kept.handled:
+                self.short.setdefault(kept.number, []).append((kept.flooded, kept.done))
+        elif not kept.handled and kept.parents is None:
             self.dropped.add(kept.number)
             self.miss_root(kept.number)
             self.lost.update((pair, kept.done) for pair in self.due if pair[0] == kept.number)
@@ -457,3 +494,5 @@ class Network(faults.Network):
                     self.lost[kept.number, self.broker_at[below]] = kept.done
         kept.done, kept.remembered = "over", False
         self.gone(kept.number)
+        if self.setting.floods and kept.number in self.rooted and kept.number not in self.travelling:
+            self.lose_flooded(kept.number)

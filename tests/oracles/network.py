@@ -363,7 +363,7 @@ class Network:
         while self.heap and self.heap[0][0] < self.setting.horizon:
             self.now, _, _, action = heapq.heappop(self.heap)
             action()
-        for number in {copy.number for copy in self.copies}:
+        for number in self.travelling.keys() & self.rooted.keys() if self.setting.floods else ():
             self.lose_flooded(number)
         for number in self.origin.keys() - self.rooted.keys() - self.dropped:
             self.miss_root(number)
@@ -979,13 +979,15 @@ class Network:
                     self.short.setdefault(copy.number, []).append((onward, "hop_limit"))
                     continue
                 self.fewest[copy.number, other] = min(hops, self.fewest.get((copy.number, other), hops))
-                there = self.broker_at[other]
-                hop = Hop(copy.number, here, there, "flood", self.now, self.on_tree(copy.number, there))
-                self.hops.append(hop)
-                self.travelling[copy.number] += 1
-                self.copies.append(onward)
-                arrive = partial(self.reach_flood, onward, hop)
-                self.transmit(copy.number, here, there, arrive, partial(self.lose_copy, onward))
+                self.flood_onward(onward, here, self.broker_at[other])
+
+    def flood_onward(self, copy: Copy, here: int, there: int) -> None:
+        hop = Hop(copy.number, here, there, "flood", self.now, self.on_tree(copy.number, there))
+        self.hops.append(hop)
+        self.travelling[copy.number] += 1
+        self.copies.append(copy)
+        arrive = partial(self.reach_flood, copy, hop)
+        self.transmit(copy.number, here, there, arrive, partial(self.lose_copy, copy))
 
     def lose_copy(self, copy: Copy, cause: str) -> None:
         self.short.setdefault(copy.number, []).append((copy, cause))
@@ -996,8 +998,7 @@ class Network:
         broker, number = hop.destination, copy.number
         first = (number, copy.node) not in self.reached
         stage, size = 1 if first else 2 + hop.source, self.world.publications[number][3]
-        onward = len(copy.around[copy.node]) - 1 if self.hops_of(copy) < self.limit else 0
-        work = (onward, self.users_below(number, broker), size) if first else (0, 0, size)
+        work = self.work_of_flood(copy) if first else (0, 0, size)
         copy.first = first
         if self.setting.service is None:
             self.note_flooded(copy, hop)
@@ -1006,6 +1007,12 @@ class Network:
             self.lose_copy(copy, "queue_full")
         elif self.setting.service is not None:
             self.note_flooded(copy, hop)
+
+    def work_of_flood(self, copy: Copy) -> tuple[int, int, int]:
+        """The work of a broker for the first copy."""
+        onward = len(copy.around[copy.node]) - 1 if self.hops_of(copy) < self.limit else 0
+        broker, size = self.broker_at[copy.node], self.world.publications[copy.number][3]
+        return onward, self.users_below(copy.number, broker), size
 
     def note_flooded(self, copy: Copy, hop: Hop) -> None:
         """The broker has accepted the copy."""
@@ -1063,7 +1070,7 @@ class Network:
             cause: self.within(
                 number, [(c, self.limit - self.fewest[number, c.node]) for c, why in short if why == cause]
             )
-            for cause in ("queue_full", "link", "crashed", "partitioned")
+            for cause in ("queue_full", "link", "crashed", "partitioned", "expired")
         }
         beyond = self.within(number, [(copy, math.inf) for copy in [*first, *(copy for copy, _ in short)]])
         for pair in self.due:

@@ -266,6 +266,8 @@ class TopicConnected(Flooding, Mesh):
         """Avoid these links between these nodes."""
         self.cut_anew |= cut != self.cut
         self.cut, self.live = cut, live
+        self.route.cache_clear()
+        self.way_up.cache_clear()
 
     def links(self, nodes: Iterable[int]) -> set[frozenset[int]]:
         return {frozenset(link) for link in self.now}
@@ -292,6 +294,9 @@ class TopicConnected(Flooding, Mesh):
             self.designed = set(self.design(wants))
         if self.designed is not designed or self.cut_anew:
             self.now, self.cut_anew = self.beside_cuts(wants), False
+            if any(topic_connected.weights(wants, sorted(self.now)).values()):  # what stood in for cut links is gone
+                self.designed = set(self.design(wants))
+                self.now = self.beside_cuts(wants)
         self.wants = [set(topics) for topics in wants]
         return 2 * len(before ^ self.now)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from sim.base.units import FactorAboveOne, Period
-from sim.overlay.cuts import Cuts, hung_elsewhere, no_cuts
+from sim.overlay.cuts import Cuts, hung_elsewhere, no_cuts, way_beside
 from sim.overlay.floods import FloodParameters, flood_tree
 from sim.overlay.geometry import EMPTY_TREE, GeometrySetting, TopicTree
 from sim.overlay.healing import Repair
@@ -133,15 +133,14 @@ class TopicConnected(PublisherTrees):
         topics, self._unchecked = self._unchecked, set()
         waits = self._parameters.on_change == "break"
         if self._designed is None or (self._changed and (not waits or any(map(self._is_apart, topics)))):
-            self._designed = self._redesigned()
-            self._changed = {}
+            links = self._links_anew()
         elif not self._cut_anew:
             return
+        else:
+            links = self._beside_cuts()
+            if waits and self._changed and not self._connects(links):  # what stood in for cut links is gone
+                links = self._links_anew()
         self._cut_anew = False
-        links = self._designed if isinstance(self._designed, np.ndarray) else self._designed.edges
-        if self._cuts.any():
-            members = [self._joined[topic] for topic in sorted(self._joined)]
-            links = links_beside_cuts(links, members, self._cuts)
         before, after = (edge_numbers(self.nodes, edges) for edges in (self._links, links))
         changed = np.setxor1d(before, after, assume_unique=True)
         if len(changed):
@@ -151,6 +150,24 @@ class TopicConnected(PublisherTrees):
             u, v = np.divmod(changed, self.nodes)
             for topic in [t for t in self._snapshots if (self._joined[t][u] & self._joined[t][v]).any()]:
                 self._forget(topic)
+
+    def _links_anew(self) -> NDArray[np.int32]:
+        self._designed, self._changed = self._redesigned(), {}
+        return self._beside_cuts()
+
+    def _beside_cuts(self) -> NDArray[np.int32]:
+        """The links (m, 2) as designed, with others in the place of those that are cut."""
+        assert self._designed is not None
+        links = self._designed if isinstance(self._designed, np.ndarray) else self._designed.edges
+        if not self._cuts.any():
+            return links
+        members = [self._joined[topic] for topic in sorted(self._joined)]
+        return links_beside_cuts(links, members, self._cuts)
+
+    def _connects(self, links: NDArray[np.int32]) -> bool:
+        """Whether links (m, 2) connect the nodes that want each topic."""
+        ways = adjacency(self.nodes, links)
+        return all(is_in_one_part(joined, *ways) for joined in self._joined.values())
 
     def _redesigned(self) -> RepairedOverlay | Dcbm | NDArray[np.int32]:
         """The overlay after the changes: the former one repaired, or a new one."""
@@ -223,9 +240,11 @@ class TopicConnected(PublisherTrees):
         return int(np.argmin(np.where(joined, self._times[node], np.inf)))
 
     def uplink(self, topic: int, source: int) -> NDArray[np.int32]:
-        """The source, then the nearest node that wants the topic where the source does not."""
+        """The source, then the nearest node that wants the topic where the source does not; over others where that link is cut."""
         gateway = self._gateway(topic, source)
-        return np.array([source] if gateway == source else [source, gateway], np.int32)
+        if gateway == source:
+            return np.array([source], np.int32)
+        return way_beside(source, gateway, self._around, self._cuts)
 
     def tree(self, topic: int, root: int) -> TopicTree:
         """The breadth-first tree of the topic's own links from the root; the same object while the topic stays as it is.
