@@ -79,7 +79,7 @@ OFFLOADINGS = (
 )
 SERVICES = (
     'kind = "deterministic"\ntime = "1ms"\n',
-    'kind = "gamma"\nvariation = 0.5\nsend = "1us"\nsend_client = "2us"\nper_byte = 1e-9\nwake_up = "1ms"\n',
+    'kind = "gamma"\nvariation = 0.5\nsend = "1us"\nsend_client = "2us"\nper_byte = 1e-9\nacknowledgement = "1us"\nwake_up = "1ms"\n',
     'kind = "exponential"\ntime = "2ms"\nmatching = "1us"\n',
 )
 VARIANTS = (

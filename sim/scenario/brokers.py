@@ -13,7 +13,7 @@ from sim.base.validation import nested, show
 from sim.files.inputs import File, InputFile, csv_rows
 from sim.scenario.fixed_table import FixedTable
 
-COSTS = ("time", "matching", "send", "send_client", "per_byte", "wake_up")
+COSTS = ("time", "matching", "send", "send_client", "per_byte", "acknowledgement", "wake_up")
 """The keys of a service table that are durations."""
 
 MEASURED_COSTS: dict[str, dict[str, float]] = {
@@ -134,6 +134,8 @@ class Service(FixedTable):
     """Additional service time per copy sent to one of the broker's users."""
     per_byte: Duration = 0.0
     """Additional service time per byte of the message."""
+    acknowledgement: Duration = Field(default=0.0, exclude_if=lambda time: not time)
+    """The (mean) time for another broker's acknowledgement, with a guarantee; they are not served by default."""
     wake_up: Duration = 0.0
     """Additional constant service time for a message that finds one of the broker's servers idle."""
     wake_up_half: Duration = Field(default=0.0, exclude_if=lambda time: not time)

@@ -35,6 +35,7 @@ from test_reconfiguration import PAYS, Shuffle
 
 from sim.brokers.control.manager import ReconfigurationSetting
 from sim.brokers.control.offloading import OffloadingSetting
+from sim.brokers.data.kept import Attempt
 from sim.brokers.fabric.stations import Server
 from sim.brokers.network import Network
 from sim.policies.offloading.process import OffloadingParameters
@@ -122,6 +123,8 @@ def guaranteed(seed: int, guarantee: str | None = None, kind: str = "tree") -> G
     made = generated(seed, kind) if kind == "content" else faulty(seed, kind)
     rng = random.Random(f"delivery {seed}")
     case = replace(made.case, delivery=random_delivery(rng, guarantee))
+    if case.service[0] != "none":
+        case = replace(case, load={**case.load, "acknowledgement": rng.choice((0.0, 0.01, GRAIN / 2))})
     if kind == "content":
         case = _limited(rng, replace(case, lines={}), share=1.0)
         case = replace(case, lines={**case.lines, "loss": rng.choice((0.1, 0.5))})
@@ -406,6 +409,7 @@ def _watch_control(server: Server, seen: Counter[str]) -> None:
 
     def accepted(message: Any, service: float, control: bool = False) -> bool:
         seen["control messages that waited"] += control and len(server._serving) == server._servers
+        seen["acknowledgements served"] += control and isinstance(message.carries, Attempt)
         return accept(message, service, control)
 
     def dropped(before: int) -> Any:
@@ -424,6 +428,8 @@ def _watch_faults(network: Network, seen: Counter[str]) -> None:
             server = network.servers[broker]
             seen["crashes with publications waiting"] += any(not message.control for message in server._queue)
             seen["crashes with publications in service"] += any(not message.control for message in server._serving)
+            held = *server._serving, *server._control, *server._queue
+            seen["crashes with acknowledgements"] += any(m.control and isinstance(m.carries, Attempt) for m in held)
         seen["crashes with joins under way"] += network.control._pending > 0
         seen["crashes while brokers change places"] += network._protocol is not None and network._protocol.running
         return fail(broker)

@@ -781,6 +781,8 @@ def expected_service(case: Case) -> Callable[..., float]:
 
     def service(what: int, broker: int, stage: int, copies: int, users: int, size: int, matching: float = 0.0) -> float:
         costs = copies * load.get("send", 0.0), users * load.get("send_client", 0.0), size * load.get("per_byte", 0.0)
+        if what <= -oracle.ANSWERS:
+            return float(load["acknowledgement"] * factor(-what - oracle.ANSWERS, broker << 16 | stage))
         return (case.service[1] + matching + sum(costs)) * factor(what, broker << 16 | stage)
 
     return service
@@ -808,6 +810,7 @@ def expected_delivery(case: Case) -> guarantees_oracle.Delivery:
         setting.store == "persistent",
         setting.expire_after,
         chance=lambda what, here, there: uniform(loss, what, n * n + here * n + there),
+        serves=bool(case.load.get("acknowledgement")),
     )
 
 

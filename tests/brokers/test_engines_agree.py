@@ -178,6 +178,7 @@ def test_a_tenth_of_the_cases_with_guarantees_each_have_what_is_hard(first: int,
         tally.update(what for what, times in watched(network(guaranteed(seed), "events")).items() if times)
     assert min(tally[what] for what in SENT_AGAIN) >= cases / 3, tally
     assert min(tally["lost in crashes"], tally["offloading"], tally["barriers that waited"]) >= cases / 10, tally
+    assert tally["crashes with acknowledgements"] >= cases / 20, tally
 
 
 @pytest.mark.parametrize("seed", [*range(KEPT), LEFT_AT_A_RESTART])
@@ -237,7 +238,7 @@ def assert_nothing_is_lost(seed: int, kind: str) -> None:
 
 BETWEEN_BROKERS = "queue_full", "link", "crashed", "partitioned", "expired"
 ONE_QUALITY = {"shares": (0.0, 0.0, 1.0), "loss": 0.0, "timeout": math.inf, "subscribed": []}
-SENT_AGAIN = "retransmissions", "duplicates of what is sent again", "given up"
+SENT_AGAIN = "retransmissions", "duplicates of what is sent again", "given up", "acknowledgements served"
 """What at least a third of the cases with guarantees each have."""
 SHIPPED = Path(__file__).parents[2] / "scenarios"
 LOAD = (

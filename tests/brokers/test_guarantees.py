@@ -111,6 +111,34 @@ def test_a_crash_loses_nothing_that_was_acknowledged() -> None:
     assert metrics["duplicates"] == 0
 
 
+@pytest.mark.parametrize("plane", ["events", "compiled"])
+def test_acknowledgements_keep_their_receivers_busy(plane: str) -> None:
+    """Ten publications: of each, the root gets two acknowledgements, from 0 and 2, and 0 and 2 get one, which take 0.125 s each."""
+
+    def busy(cost: float) -> list[float]:
+        times = tuple(range(1, 101, 10))
+        stations = {"service": "deterministic", "service_time": 0.5, "acknowledgement": cost}
+        network = story(None, publications=times, horizon=128.0, delivery={"timeout": 8.0}, plane=plane, **stations)
+        network.run()
+        assert network.metrics()["retransmissions"] == 0
+        table = network.tables()["brokers"]
+        assert table["served"] == ([20, 10, 10, 10] if cost == 0 else [30, 30, 20, 10])
+        return [128.0 * share for share in table["utilisation"]]
+
+    assert busy(0.0) == [10.0, 5.0, 5.0, 5.0]
+    assert busy(0.125) == [10.0 + 10 * 0.125, 5.0 + 20 * 0.125, 5.0 + 10 * 0.125, 5.0]
+
+
+def test_a_sender_learns_of_an_acknowledgement_once_it_has_served_it() -> None:
+    """2 sends to 3 at 2; the acknowledgement is back at 4, and in service for 2 s: the timer may run out at 5.5, before."""
+    stations = {"service": "deterministic", "service_time": 0.0, "acknowledgement": 2.0}
+    delivery = {"timeout": 3.5, "attempts": 2, "backoff": 1.0}
+    metrics = run(story(None, hosts=(1, 3), delivery=delivery, **stations))
+    assert (metrics["delivered"], metrics["retransmissions"], metrics["duplicates"]) == (2, 2, 2)
+    metrics = run(story(None, hosts=(1, 3), delivery={**delivery, "timeout": 4.5}, **stations))
+    assert (metrics["delivered"], metrics["retransmissions"], metrics["duplicates"]) == (2, 0, 0)
+
+
 def test_a_full_queue_delays() -> None:
     """Nothing may wait at the root, where services take 2 s: the client sends the second publication again, after 1 s, and 2 more."""
     network = story(

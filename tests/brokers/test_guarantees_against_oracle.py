@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles.faults import CRASH, CUT, DRAIN, MEND, RESTART
 from oracles.guarantees import Network
-from test_against_oracle import Case, compare, random_delivery, reproducible
+from test_against_oracle import GRAIN, Case, compare, random_delivery, reproducible
 from test_faults_against_oracle import cut_off, faulted, healed, outcome
 
 
@@ -20,7 +20,10 @@ from test_faults_against_oracle import cut_off, faulted, healed, outcome
 def guaranteed(draw: st.DrawFn, **fixed: Any) -> Case:
     """Any case in which something may fail and heal, with a guarantee."""
     case: Case = draw(faulted(heals=True, **fixed))
-    case.delivery = random_delivery(random.Random(f"delivery {case.seed}"))
+    rng = random.Random(f"delivery {case.seed}")
+    case.delivery = random_delivery(rng)
+    if case.service[0] != "none":
+        case.load = {**case.load, "acknowledgement": rng.choice((0.0, GRAIN / 4, GRAIN))}
     return case
 
 
@@ -48,6 +51,7 @@ OFTEN = (
     "acknowledgements before a cut",
     "sent again after a restart",
     "expired",
+    "acknowledgements served",
 )
 RARELY = (
     *("copies lost, link", "acknowledgements lost by a link", "crashed", "joining", "detours up", "detours down"),

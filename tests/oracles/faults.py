@@ -12,7 +12,7 @@ from operator import ne
 from typing import Any
 
 from oracles import network
-from oracles.network import CHANGES, DECISIONS, FAULTS, LOOKS, Job, Setting, World
+from oracles.network import ANSWERS, CHANGES, DECISIONS, FAULTS, LOOKS, Job, Setting, World
 from oracles.overlays import Overlay, TopicConnected
 
 RESTART, MEND, LOSS, SLOW, CRASH, CUT = range(6)  # in this order at equal times
@@ -509,7 +509,7 @@ class Network(network.Network):
         at.changed = self.now
         for job in jobs:
             job.cut_short = job.done = self.now
-            if job.what < 0:
+            if -ANSWERS < job.what < 0:
                 self.asleep[broker].append((-job.what, self.again[id(job)]))
         for job in jobs:
             if job.what >= 0:

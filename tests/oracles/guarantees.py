@@ -11,7 +11,7 @@ from typing import Any
 
 from oracles import faults
 from oracles.faults import DRAINING, Faults, Healing
-from oracles.network import AGAIN, ARRIVALS, WAITING, Copy, Hop, Setting, World
+from oracles.network import AGAIN, ANSWERS, ARRIVALS, WAITING, Copy, Hop, Setting, World
 from oracles.overlays import TopicConnected, avoiding, up_to
 
 ACKNOWLEDGED = "acknowledged"
@@ -28,7 +28,7 @@ class Delivery:
 
     `qualities`: by publication, 0: nothing is sent again, 1: users may get it twice, 2: nobody gets it twice. `persistent`: what
     brokers keep survives their crashes. Acknowledgements get lost on links where `chance(what, source, destination)` is below the
-    probability of a loss.
+    probability of a loss; a broker `serves` those that come, as control messages which it loses in a crash.
     """
 
     timeout: float
@@ -39,6 +39,7 @@ class Delivery:
     persistent: bool
     expire_after: float | None
     chance: Callable[[int, int, int], float] = lambda what, source, destination: 1.0
+    serves: bool = False
 
 
 @dataclass(eq=False)
@@ -450,7 +451,7 @@ class Network(faults.Network):
         elif self.loses_acknowledgement(kept.number + before * AGAIN, here, there):
             self.seen["acknowledgements lost by a link"] += 1
         else:
-            self.at(self.now + self.setting.delay[here][there], ARRIVALS, partial(self.be_told, kept))
+            self.at(self.now + self.setting.delay[here][there], ARRIVALS, partial(self.be_told, kept, before))
 
     def loses_acknowledgement(self, what: int, here: int, there: int) -> bool:
         if self.setting.lines is None:
@@ -458,10 +459,21 @@ class Network(faults.Network):
         loss = self.setting.lines.loss if self.loss is None else self.loss
         return self.delivery.chance(what, here, there) < loss
 
-    def be_told(self, kept: Kept) -> None:
+    def be_told(self, kept: Kept, before: int) -> None:
         """The sender gets an acknowledgement, if it is up and not cut off."""
         assert kept.sender is not None
-        if kept.done is None and not self.is_cut(kept.broker, kept.sender) and kept.sender not in self.fell:
+        if self.is_cut(kept.broker, kept.sender) or kept.sender in self.fell:
+            return
+        known = partial(self.know, kept)
+        if self.delivery.serves:
+            self.seen["acknowledgements served"] += 1
+            what = -(ANSWERS + kept.number + before * AGAIN)
+            self.offer(kept.sender, what, 3 + kept.broker, (0, 0, 0), known)
+        else:
+            known()
+
+    def know(self, kept: Kept) -> None:
+        if kept.done is None:
             self.end(kept, ACKNOWLEDGED)
 
     # -- what becomes of it

@@ -29,6 +29,7 @@ LOOKS = -3  # snapshots come before everything of their time
 ASKED = 1.9  # retained messages are asked for after changes and reconnections, before publications
 WAITING = 1.95  # what clients have kept comes before other publications
 AGAIN = 2**40  # publications that are sent again are known by another number
+ANSWERS = 2**80  # acknowledgements are control messages with numbers from there on
 FAULTS_COUNTED = (
     "crashes",
     "connection_attempts",

@@ -278,7 +278,7 @@ def test_a_trace_of_nats(tmp_path: Path) -> None:
 
 
 def test_connections_and_advisories_of_nats() -> None:
-    """The answer of /connz, over several lines, and advisories, one on each."""
+    """The answer of /connz, over several lines, and advisories, one on each; a line that breaks off does not take others with it."""
     detail = [{"subject": "orders.*", "qgroup": "crew", "sid": "1"}, {"subject": "a.b", "sid": "2"}]
     connection = {"cid": 4, "name": "w", "start": "2026-03-01T08:00:00Z", "subscriptions_list_detail": detail}
     closed = {"cid": 5, "start": "2026-03-01T08:00:00Z", "stop": "2026-03-01T08:01:00Z", "subscriptions_list": ["x"]}
@@ -291,7 +291,9 @@ def test_connections_and_advisories_of_nats() -> None:
         }
         for kind in ("connect", "disconnect")
     ]
-    events, reasons = read("nats", "\n".join([connz, *map(json.dumps, advisories)]))
+    first, second = map(json.dumps, advisories)
+    websocket = "[1] 2026/03/01 08:03:00.000001 [TRC] 127.0.0.1:5000 - wid:7 - <<- [PUB a.b  2]"
+    events, reasons = read("nats", "\n".join([connz, first, second[:40], second, websocket]))
     assert events == [
         ("connect", "w"),
         ("subscribe", "w", "orders.*"),
@@ -301,8 +303,9 @@ def test_connections_and_advisories_of_nats() -> None:
         ("disconnect", "cid:5"),
         ("connect", "v"),
         ("disconnect", "v"),
+        ("publish", "cid:7", "a.b", "2"),
     ]
-    assert reasons == {"part of a document": len(connz.splitlines()) - 1}
+    assert reasons == {"part of a document": len(connz.splitlines()) - 1 + 1}
 
 
 TSHARK = """\

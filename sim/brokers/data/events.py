@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.brokers.data.carrier import Carrier
+from sim.brokers.data.kept import Attempt
 from sim.brokers.fabric.clock import LOOKS, Feed
 from sim.brokers.fabric.fabric import Fabric
 from sim.brokers.fabric.messages import Message
@@ -58,7 +59,9 @@ class EventEngine:
         for number in self._held.pop(broker, []):
             self._carrier.depart(number, ~broker, self.rule.window(number))
         self.rule.finished.record()
-        return controls
+        return [
+            message for message in controls if not isinstance(message.carries, Attempt)
+        ]  # acknowledgements are lost
 
     def restart(self, broker: int) -> None:
         """Send again what the broker still keeps."""

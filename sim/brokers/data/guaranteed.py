@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.data.flights import Flight
-from sim.brokers.data.kept import CLIENT, Attempt, KeepingCarrier, KeptCopy, Notice
+from sim.brokers.data.kept import CLIENT, Attempt, KeepingCarrier, KeptCopy
 from sim.brokers.fabric.clock import ARRIVALS
 from sim.brokers.fabric.messages import Message
 from sim.brokers.fabric.service import Effort
@@ -156,4 +156,5 @@ class GuaranteedCarrier(KeepingCarrier):
         loss = 0.0 if transmission is None else transmission.loss
         if transmission and loss and keyed_uniform(transmission.key, attempt.identity, link) < loss:
             return
-        self._clock.at(self._clock.now + self._links.times(here)[there], ARRIVALS, Notice(kept, self._acknowledged))
+        answer = Message(attempt, kept.position, -1, self._answered, self._acknowledged, self._lose)
+        self._clock.at(self._clock.now + self._links.times(here)[there], ARRIVALS, answer)

@@ -76,7 +76,7 @@ class Attempt:
 
 
 class Notice(Scheduled):
-    """A timer that runs out, or an acknowledgement that arrives."""
+    """A timer that runs out."""
 
     __slots__ = ("callbacks", "kept")
 
@@ -99,7 +99,8 @@ class KeepingCarrier(Carrier):
         self._short: dict[Flight, int] = {}  # flights that were lost on their way up: the hops that they took
         self._turned: dict[Flight, int] = {}  # those that left their uplink for a detour, likewise
         self._remembered = [0] * self._brokers  # identities that each broker knows as handled
-        self._arrived = (self._arrive,)
+        self._arrived, self._answered = (self._arrive,), (self._answer,)
+        self._answer_seconds = fabric.service.acknowledgement if self._servers else None
 
     def crash(self, broker: int, messages: Iterable[Message]) -> None:
         """A broker with these messages crashes, and forgets what it keeps unless its store is persistent."""
@@ -186,10 +187,21 @@ class KeepingCarrier(Carrier):
         else:
             self._send_copy(kept)
 
-    def _acknowledged(self, notice: Notice) -> None:
-        """An acknowledgement arrives at the sender."""
-        kept, outages = notice.kept, self._outages
-        if kept.done is None and not (outages is not None and outages.stops(kept.broker, kept.sender)):
+    def _answer(self, message: Message) -> None:
+        """An acknowledgement arrives at the sender, which serves it as a control message if it takes time."""
+        kept, outages = message.carries.kept, self._outages
+        if outages is not None and outages.stops(kept.broker, kept.sender):
+            return
+        if self._answer_seconds is None:
+            self._acknowledged(message)
+        else:
+            seconds = self._answer_seconds(message.carries.identity, kept.sender, kept.broker)
+            self._servers[kept.sender].accept(message, seconds, control=True)
+
+    def _acknowledged(self, message: Message) -> None:
+        """The sender knows that a copy was handled."""
+        kept: KeptCopy = message.carries.kept
+        if kept.done is None:
             self._end(kept, "acknowledged")
 
     def _end(self, kept: KeptCopy, done: str) -> None:

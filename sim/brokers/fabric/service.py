@@ -28,6 +28,9 @@ class Effort(NamedTuple):
 NO_EFFORT = Effort()
 """No cost beyond receiving the message."""
 
+ANSWER_STAGE = 3
+"""In keyed draws, the stage of an acknowledgement is this plus the broker that it comes from."""
+
 _Seconds = Callable[[int, int, int, Effort], float]
 
 
@@ -50,6 +53,20 @@ class ServiceTimes:
         if slowed is None:
             return seconds
         return lambda number, broker, stage, effort: seconds(number, broker, stage, effort) * slowed.item(broker)
+
+    @cached_property
+    def acknowledgement(self) -> Callable[[int, int, int], float] | None:
+        """The service time (s) of an acknowledgement by (number of the copy, broker, where it comes from); None if it has none."""
+        if not self.setting.acknowledgement:
+            return None
+        cost: list[float] = (self.setting.acknowledgement / self.capacity).tolist()
+        factor, slowed = _factor(self.setting), self.slowed
+
+        def seconds(number: int, broker: int, source: int) -> float:
+            drawn = 1.0 if factor is None else factor(self.key, number, broker << 16 | ANSWER_STAGE + source)
+            return cost[broker] * drawn * (1.0 if slowed is None else slowed.item(broker))
+
+        return seconds
 
 
 def _service_times(setting: StationSetting, capacity: NDArray[np.float64], key: int) -> _Seconds:

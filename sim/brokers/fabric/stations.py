@@ -25,8 +25,9 @@ class StationSetting:
     """How brokers take time: a service time is the cost of its message, times a factor with mean 1.
 
     The costs (s) are `time`, `matching` per counter increment, `send` for each copy to a broker, `send_client` for each to a user and
-    `per_byte`. `service` is how the factor is drawn, `variation` its coefficient of variation (gamma, lognormal), `histogram` the
-    values that it is proportional to and how often each was measured.
+    `per_byte`; of another broker's acknowledgement only `acknowledgement`, and if that is 0 it is not served. `service` is how the
+    factor is drawn, `variation` its coefficient of variation (gamma, lognormal), `histogram` the values that it is proportional to and
+    how often each was measured.
 
     A message that finds a server idle for t takes longer. With a share of t / (t + `wake_up_half`), or 1 if that is 0, it takes
     `wake_up_least` and that share of the rest of `wake_up` (all s) more, and that share of `wake_up_slowdown` times its service time.
@@ -46,6 +47,7 @@ class StationSetting:
     send: float = 0.0
     send_client: float = 0.0
     per_byte: float = 0.0
+    acknowledgement: float = 0.0
     variation: float = 1.0
     histogram: tuple[Sequence[float], Sequence[float]] = ((), ())
     servers: int = 1

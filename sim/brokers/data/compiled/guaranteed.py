@@ -20,7 +20,6 @@ from sim.brokers.data.compiled.kept import (
     keep,
     look,
     lose_copy,
-    lose_one,
     send_copy,
     set_timer,
     take_copy,
@@ -33,15 +32,13 @@ from sim.brokers.data.compiled.records import (
     count_pairs,
     entry_at,
     flight_at,
-    in_service_at,
     kept_at,
     message_at,
     outage_at,
     pending_at,
     position_at,
-    server_at,
 )
-from sim.brokers.data.compiled.servers import drop_from_queue, integrate, next_dropped, remove, served
+from sim.brokers.data.compiled.servers import accept, drop_from_queue, next_dropped, served
 from sim.brokers.data.compiled.state import (
     ANSWER,
     CHECK,
@@ -76,7 +73,7 @@ from sim.brokers.statistics.ledger import IN_FLIGHT
 
 
 @inlined
-def _stale(state: Item, kept: Item) -> bool:
+def is_stale(state: Item, kept: Item) -> bool:
     """Whether the slot of a flight on its way up is out of date; it may leave its root, or be lost."""
     flight = flight_at(state.flights, kept.flight)
     return bool(kept.kind == UP and stale(state, flight.slot, flight.period))
@@ -104,7 +101,7 @@ def _gives_up(state: Item, kept: Item, now: float) -> bool:
 
 
 @inlined
-def _goes_round(state: Item, kept: Item, now: float) -> bool:
+def goes_round(state: Item, kept: Item, now: float) -> bool:
     """Whether what a sender would send again now (s) has to take another route."""
     if kept.sender == NONE or kept.handled or _gives_up(state, kept, now):
         return False
@@ -119,7 +116,7 @@ def _goes_round(state: Item, kept: Item, now: float) -> bool:
 def _make_room(state: Item, broker: int, now: float) -> bool:
     """Drop a copy that waits at the broker; false if its slot has to be updated first."""
     number = next_dropped(state, broker)
-    if _stale(state, kept_at(state.kept, carried_at(state.carries, number).kept)):
+    if is_stale(state, kept_at(state.kept, carried_at(state.carries, number).kept)):
         return False
     state.now = now
     drop_from_queue(state, broker, number)
@@ -178,11 +175,23 @@ def _time_out(state: Item, number: int) -> None:
 
 @kernel
 def _answer(state: Item, taken: int) -> None:
-    """An acknowledgement arrives at the sender."""
+    """An acknowledgement arrives at the sender, which serves it as a control message if it takes time."""
+    sender = int(kept_at(state.kept, carried_at(state.carries, taken).kept).sender)
+    comes = stops(state, taken, sender) == ON_ITS_WAY
+    if comes and state.answers_take_time:
+        slowed = float(outage_at(state.outages, sender).slowed) if state.faulty else 1.0
+        accept(state, sender, taken, float(message_at(state.messages, taken).arrived) * slowed)
+    else:
+        end_answer(state, taken, comes)
+
+
+@kernel
+def end_answer(state: Item, taken: int, known: bool) -> None:
+    """The sender has an acknowledgement, or has lost it."""
     number = int(carried_at(state.carries, taken).kept)
     kept = kept_at(state.kept, number)
     kept.answers -= 1
-    if kept.done == KEEPING and stops(state, taken, kept.sender) == ON_ITS_WAY:
+    if known and kept.done == KEEPING:
         kept.done = ACKNOWLEDGED
     free_message(state, taken)
     look(state, number)
@@ -202,12 +211,12 @@ def _step(state: Item) -> int:
                 comes = not _gives_up(state, kept, time) and not _is_down(state, kept.broker)
             if comes and has_to_drop(state, kept.broker, flight_at(state.flights, kept.flight).size):
                 return DONE if _make_room(state, kept.broker, time) else CHECK
-            if _stale(state, kept):  # only now: what makes room may be of another period
+            if is_stale(state, kept):  # only now: what makes room may be of another period
                 return CHECK
             leaves = kind == SERVED + UP or (comes and not state.takes_time)
             if state.shared and leaves and _undecided(state, kept, time):
                 return CHOOSE
-            if kind == TIMER and _goes_round(state, kept, time) and not _is_down(state, kept.sender):
+            if kind == TIMER and goes_round(state, kept, time) and not _is_down(state, kept.sender):
                 state.stopped_at = carried_at(state.carries, number).kept
                 return DETOUR
     state.now = time
@@ -232,6 +241,9 @@ def _step(state: Item) -> int:
         state.stopped_at = message.flight
         free_message(state, number)
         return CONTROL_SERVED
+    elif kind == SERVED + ANSWER:
+        served(state, kept_at(state.kept, carried_at(state.carries, number).kept).sender, number)
+        end_answer(state, number, True)
     elif kind == GONE:
         free_message(state, number)
     else:
@@ -298,76 +310,6 @@ def process_guaranteed(states: Items, until: float, at_once: bool, idle: bool, r
         code = _step(state)
         if code != DONE:
             return code
-
-
-# -- faults
-
-
-@kernel
-def lose_copies(states: Items, broker: int, now: float) -> int:
-    """Lose the copies at a broker that crashes; returns CHECK if the slot of one has to be updated first."""
-    state = states[0]
-    state.now = now
-    server, place = server_at(state.servers, broker), 0
-    integrate(server, now)
-    while place < server.serving:
-        number = int(in_service_at(state.in_service, broker * state.servers_each + place).message)
-        message = message_at(state.messages, number)
-        if message.kind == SERVED + REQUEST:
-            place += 1
-            continue
-        kept_number = int(carried_at(state.carries, number).kept)
-        if _stale(state, kept_at(state.kept, kept_number)):
-            return CHECK
-        remove(state, broker, number)
-        server.serving -= 1
-        message.kind = GONE
-        lose_one(state, kept_number, CRASHED)
-    before, number = NONE, int(server.first)
-    while number != NONE:
-        following = int(message_at(state.messages, number).next)
-        if message_at(state.messages, number).kind == REQUEST:
-            before = number
-        else:
-            if _stale(state, kept_at(state.kept, carried_at(state.carries, number).kept)):
-                return CHECK
-            if before == NONE:
-                server.first = following
-            else:
-                message_at(state.messages, before).next = following
-            lose_copy(state, number, CRASHED)
-        number = following
-    return DONE
-
-
-@kernel
-def keep_no_longer(states: Items, number: int, outcome: int, now: float) -> int:
-    """A broker ceases to keep something, with this outcome if it gets lost; returns CHECK if its slot has to be updated first."""
-    state = states[0]
-    kept = kept_at(state.kept, number)
-    if _stale(state, kept):
-        return CHECK
-    state.now = now
-    kept.done = outcome
-    look(state, number)
-    return DONE
-
-
-@kernel
-def send_at_restart(states: Items, number: int, now: float) -> int:
-    """A broker sends again what it keeps; returns why it cannot yet."""
-    state, kept = states[0], kept_at(states[0].kept, number)
-    code = lacks_room_for(state)
-    if code != DONE:
-        return code
-    if _stale(state, kept):
-        return CHECK
-    if _goes_round(state, kept, now):
-        state.stopped_at = number
-        return DETOUR
-    state.now = now
-    send_again(state, number)
-    return DONE
 
 
 # -- the end

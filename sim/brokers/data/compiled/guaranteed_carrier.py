@@ -10,12 +10,10 @@ from sim.brokers.data.compiled.carrier import CompiledCarrier
 from sim.brokers.data.compiled.closing import count_links
 from sim.brokers.data.compiled.crash import take_controls
 from sim.brokers.data.compiled.guaranteed import (
-    keep_no_longer,
     kept_in_transit,
-    lose_copies,
     process_guaranteed,
-    send_at_restart,
 )
+from sim.brokers.data.compiled.guaranteed_crash import keep_no_longer, lose_copies, send_at_restart
 from sim.brokers.data.compiled.kept import KEEPING
 from sim.brokers.data.compiled.records import SMALL
 from sim.brokers.data.compiled.reports import TopicReports

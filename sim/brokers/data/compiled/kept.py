@@ -34,7 +34,7 @@ from sim.brokers.data.compiled.records import (
     version_at,
     window_at,
 )
-from sim.brokers.data.compiled.servers import accept, service_time
+from sim.brokers.data.compiled.servers import accept, answer_time, service_time
 from sim.brokers.data.compiled.state import ANSWER, DOWN, FULL, NONE, ON_ITS_WAY, TIMER, UP
 from sim.brokers.data.compiled.ways import become_due, end_short_of_root, uplink_effort
 from sim.brokers.data.detours import ROUND
@@ -274,6 +274,8 @@ def _acknowledge(state: Item, number: int, attempt: int) -> None:
         if keyed_uniform(state.loss_key, identity_of(flight, attempt), link) < state.loss:
             return
     taken = _take_notice(state, number, ANSWER)
+    if state.answers_take_time:
+        message_at(state.messages, taken).arrived = answer_time(state, identity_of(flight, attempt), there, here)
     if state.faulty:
         sent_at(state.sent, taken).broker = here
     kept.answers += 1

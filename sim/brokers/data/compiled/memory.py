@@ -57,9 +57,8 @@ class Memory:
         self.arrays["buckets"]["first"] = self.arrays["free_cells"]["value"] = st.NONE
         self.arrays["servers"][["first", "first_control"]] = st.NONE
         self.arrays["servers"]["since"] = recorder.warm_up
-        costs = {name: getattr(stations, name) for name in ("matching", "send", "send_client", "per_byte", "wake_up")}
-        for name, cost in {"service": stations.time, **costs}.items():
-            self._use_reals(name, cost / capacity)
+        for name in ("time", "matching", "send", "send_client", "per_byte", "acknowledgement", "wake_up"):
+            self._use_reals("service" if name == "time" else name, getattr(stations, name) / capacity)
         relative, shares = relative_to_mean(*stations.histogram) if stations.service == "histogram" else ([], [])
         self._use_reals("relative", relative)
         self._use_reals("shares", shares)
@@ -88,7 +87,8 @@ class Memory:
         state["groups"], state["on_sphere"] = len(hops.between), len(hops.places) > 0
         state["base"], state["per_arc"] = hops.base, hops.per_arc
         state["takes_time"], state["service_kind"] = stations.service != "none", st.SERVICES[stations.service]
-        state["weighs"], state["wakes_up"] = stations.weighs, stations.wake_up > 0
+        costs = stations.weighs, stations.wake_up > 0, stations.acknowledgement > 0
+        state["weighs"], state["wakes_up"], state["answers_take_time"] = costs
         state["wake_up_half"], state["always_woken"] = stations.wake_up_half, stations.always_woken
         state["servers_each"], state["fifo"] = stations.servers, stations.order == "fifo"
         state["shape"], state["sigma"], state["variance"] = spread_of(stations.variation)

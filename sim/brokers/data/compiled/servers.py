@@ -11,6 +11,7 @@ from sim.brokers.data.compiled.calendar import schedule
 from sim.brokers.data.compiled.records import flight_at, in_service_at, message_at, outage_at, real_at, server_at
 from sim.brokers.data.compiled.state import DETERMINISTIC, EXPONENTIAL, GAMMA, LOGNORMAL, NONE, REQUEST, SERVED
 from sim.brokers.fabric.overflow import dropped
+from sim.brokers.fabric.service import ANSWER_STAGE
 
 # -- service times
 
@@ -49,6 +50,15 @@ def service_time(state: Item, publication: int, broker: int, stage: int, effort:
     if state.service_kind != DETERMINISTIC:
         seconds = float(mean * _factor(state, publication, broker << 16 | stage))
     return seconds * float(outage_at(state.outages, broker).slowed) if state.faulty else seconds
+
+
+@kernel
+def answer_time(state: Item, publication: int, broker: int, source: int) -> float:
+    """The service time (s) at a broker of an acknowledgement from another, if the broker is not slow."""
+    seconds = float(real_at(state.acknowledgement, broker).value)
+    if state.service_kind == DETERMINISTIC:
+        return seconds
+    return float(seconds * _factor(state, publication, broker << 16 | ANSWER_STAGE + source))
 
 
 # -- servers and queues
@@ -109,8 +119,8 @@ def next_dropped(state: Item, broker: int) -> int:
     """The publication that makes room for one that arrives; at least one waits."""
     server = server_at(state.servers, broker)
     number, before = server.first, dropped(state.overflow, server.waiting)
-    while before > 0 or message_at(state.messages, number).kind == REQUEST:
-        before -= message_at(state.messages, number).kind != REQUEST
+    while before > 0 or message_at(state.messages, number).kind >= REQUEST:
+        before -= message_at(state.messages, number).kind < REQUEST
         number = message_at(state.messages, number).next
     return int(number)
 
@@ -151,7 +161,7 @@ def _serve(state: Item, broker: int, number: int, service: float) -> None:
         wait = state.now - message.arrived
         server.served += 1
         server.wait += wait
-        if message.kind == REQUEST:
+        if message.kind >= REQUEST:
             server.control_served += 1
             server.control_wait += wait
     message.kind += SERVED
@@ -189,7 +199,7 @@ def accept(state: Item, broker: int, number: int, service: float) -> bool:
         return True
     _arrive(state, server, service)
     message.time, message.next = service, NONE
-    if message.kind == REQUEST:
+    if message.kind >= REQUEST:
         server.controls += 1
         _count_waiting(server)
         if not state.fifo:
@@ -236,7 +246,7 @@ def served(state: Item, broker: int, number: int) -> None:
     else:
         return
     message = message_at(state.messages, following)
-    if message.kind == REQUEST:
+    if message.kind >= REQUEST:
         server.controls -= 1
     else:
         server.waiting -= 1

@@ -42,8 +42,9 @@ UPLINKED = -1  # stands for brokers below, at positions of uplinks
 LINKED = -2  # likewise, at links over which a topic is flooded
 
 # What a message is, and what its time means: when it arrives somewhere, or when the broker there has served it.
+# REQUEST, ANSWER: a control message, an acknowledgement; brokers serve both, and no others from REQUEST on, ahead of publications.
 # GONE: it carries nothing, for its broker has crashed; TIMER: it goes nowhere, and runs out.
-UP, DOWN, REQUEST, FLOODED, REPEATED, GONE, ANSWER, TIMER = range(8)
+UP, DOWN, FLOODED, REPEATED, REQUEST, ANSWER, GONE, TIMER = range(8)
 SERVED = 8  # added to these
 COMING = 16  # likewise, while a message has not come through the interface of the broker that it goes to
 
@@ -158,6 +159,7 @@ _INTEGERS = (
     "guarantees",  # whether there is one
     "quality",  # of service between brokers, 1 or 2; -1: that of each publication
     "most_attempts",  # -1: any number
+    "answers_take_time",  # whether brokers serve acknowledgements
     "free_kept",  # the first one
     "free_kepts",  # how many
     "kept_ever",
@@ -223,6 +225,7 @@ ARRAYS = {
     "send": FLOAT,  # brokers; mean seconds for a copy to a broker, to a user, for a byte
     "send_client": FLOAT,
     "per_byte": FLOAT,
+    "acknowledgement": FLOAT,  # brokers; mean seconds for one
     "wake_up": FLOAT,  # brokers; s
     "relative": FLOAT,  # measured service times, relative to their mean, and the share of those up to each but the last
     "shares": FLOAT,

@@ -103,7 +103,7 @@ def _fields(line: str) -> tuple[str, str, str, str, str | None] | None:
         inner = found.get("meta")
         found = {**inner, **found} if isinstance(inner, dict) else found
         payload = found.get("payload")
-        text = {name: str(found.get(name, "")) for name in ("time", "msg", "clientid", "packet")}
+        text = {name: str(found.get(name) or "") for name in ("time", "msg", "clientid", "packet")}
         return (
             _MICROSECONDS.sub(r"\1.\2", text["time"]),
             text["msg"],

@@ -9,7 +9,7 @@ from sim.base.naming import Raw, RawValue
 from sim.workloads.traces.readers.broker_lines import FOREIGN, LineEvents, LogEvent, parse_object
 
 _LINE = re.compile(r"(?:\[\d+\] )?(\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d+) \[(\w{3})\] (.*)", re.DOTALL)
-_CONNECTION = re.compile(r'\S+ - cid:(\d+) - (?:"[^"]*" - )?(.*)', re.DOTALL)
+_CONNECTION = re.compile(r'\S+ - [cw]id:(\d+) - (?:"[^"]*" - )?(.*)', re.DOTALL)
 _OPERATION = re.compile(r"(<<-|->>|<->) \[(\w+) ?(.*)\]", re.DOTALL)
 _ADVISORY = "io.nats.server.advisory.v1.client_"
 
@@ -32,6 +32,8 @@ class NatsReader:
         """Yield what each line of a file says."""
         self._waiting = []
         for line in lines:
+            if self._waiting and self._waiting[0].strip() != "{" and line.startswith("{"):
+                self._waiting = []  # of a line that broke off
             if self._waiting or line.lstrip().startswith("{"):
                 yield self._json(line)
             else:
@@ -135,9 +137,9 @@ def _snapshot(connection: Raw) -> Iterator[LogEvent]:
     start, stop = str(connection.get("start")), connection.get("stop")
     yield LogEvent(start, "connect", name, clean="1")
     for held in _objects(connection.get("subscriptions_list_detail")):
-        yield LogEvent(start, "subscribe", name, str(held.get("subject")), group=str(held.get("qgroup") or ""))
+        yield LogEvent(start, "subscribe", name, str(held.get("subject") or ""), group=str(held.get("qgroup") or ""))
     subjects = connection.get("subscriptions_list")
     for subject in subjects if isinstance(subjects, list) else ():
-        yield LogEvent(start, "subscribe", name, str(subject))
+        yield LogEvent(start, "subscribe", name, str(subject or ""))
     if stop:
         yield LogEvent(str(stop), "disconnect", name)

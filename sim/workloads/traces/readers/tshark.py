@@ -11,7 +11,7 @@ from sim.workloads.traces.layouts import CSV, TSV
 from sim.workloads.traces.readers.broker_lines import FOREIGN, LineEvents, LogEvent, Wills
 
 TSHARK_FIELDS = ("frame.time_epoch", "tcp.stream", "tcp.srcport", "mqtt.msgtype", "mqtt.clientid", "mqtt.topic")
-_CONNECT, _PUBLISH, _SUBSCRIBE, _UNSUBSCRIBE, _PINGREQ, _PINGRESP, _DISCONNECT = 1, 3, 8, 10, 12, 13, 14
+_CONNECT, _PUBLISH, _SUBSCRIBE, _UNSUBSCRIBE, _PINGREQ, _PINGRESP, _DISCONNECT, _AUTH = 1, 3, 8, 10, 12, 13, 14, 15
 _TRUE = ("1", "true")
 _ASKED = ("mqtt.sub.qos", "mqtt.subscription_options_qos")  # the latter in MQTT 5.0
 _TEXTS = ("mqtt.clientid", "mqtt.willtopic")  # of the one CONNECT of a row, which may have commas
@@ -50,7 +50,7 @@ class TsharkReader:
     def _events(self, row: dict[str, str]) -> LineEvents:
         kinds = [kind for kind in row["mqtt.msgtype"].split(",") if kind]
         stream, time = row["tcp.stream"].split(",")[0], row["frame.time_epoch"]
-        if not all(kind.isdecimal() for kind in kinds):
+        if not all(kind.isdecimal() and _CONNECT <= int(kind) <= _AUTH for kind in kinds):
             return FOREIGN
         packets = _Packets(row)
         events, reasons = list[LogEvent](), list[str]()
