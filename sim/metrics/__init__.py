@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from sim import plugins
 from sim.base.errors import PluginError
 from sim.metrics.causes import CAUSES
-from sim.metrics.declared import COUNTED, OURS, QUANTILES, declared_metrics
+from sim.metrics.declared import OURS, QUANTILES
 from sim.metrics.metric import Metric, MetricValue, Ratio
+from sim.metrics.recorded import COUNTED, declared_metrics
 
 __all__ = [
     "CAUSES",

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from fractions import Fraction
-
-from sim.base.errors import MetricError
 from sim.metrics.by_quality import BY_QUALITY
 from sim.metrics.causes import CAUSES
-from sim.metrics.metric import Better, Metric, MetricValue, Ratio, Windows
+from sim.metrics.metric import Better, Metric, Ratio, Windows
 
 
 def _count(name: str, unit: str, description: str, better: Better = "lower", got_through: bool = False) -> Metric:
@@ -374,27 +370,3 @@ OURS: dict[str, Metric] = {
         ),
     ]
 }
-
-PARTS: dict[str, type[int] | type[Fraction]] = {
-    "drain_time_sum": Fraction,
-    "decisions": int,
-    "backend_load_sum": Fraction,
-    "periods": int,
-    "satisfied_subscribers_sum": int,
-    "satisfaction_sum": Fraction,
-    "ssbr_cost_sum": Fraction,
-    "ssbr_cost_count": int,
-}
-"""Further columns of the time series that are recorded by name: parts of ratios, not metrics."""
-
-COUNTED = {m.name: int if m.integer else Fraction for m in OURS.values() if m.counted} | PARTS
-"""All columns recorded by name when events happen, as whole numbers or exact sums."""
-
-
-def declared_metrics(found: Mapping[str, MetricValue]) -> dict[str, MetricValue]:
-    """The metrics of a run in the order of their declarations. Raises MetricError where one is missing or undeclared."""
-    wrong = (found.keys() - OURS, "computed, but not declared"), (OURS.keys() - found, "declared, but not computed")
-    for names, what in wrong:
-        if names:
-            raise MetricError(f"sim/metrics/declared.py: {', '.join(sorted(names))}: {what}")
-    return {name: found[name] for name in OURS}
