@@ -27,6 +27,11 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return load_results(write_results(tmp_path_factory.mktemp("results")))
 
 
+@pytest.fixture(scope="module")
+def charts(results: Results) -> list[Figure]:
+    return figures(results)
+
+
 def data_rows(spec: dict[str, Any]) -> int:
     return sum(len(rows) for rows in spec["datasets"].values())
 
@@ -66,9 +71,9 @@ def test_the_delay_distribution_counts_what_came_after_the_warm_up(results: Resu
     assert found.iloc[-1] == 1
 
 
-def test_the_tail_of_delays_is_drawn_down_to_its_last_bins(results: Results) -> None:
+def test_the_tail_of_delays_is_drawn_down_to_its_last_bins(results: Results, charts: list[Figure]) -> None:
     """Its shares are what the distribution leaves, on axes with labels at round numbers."""
-    cdf, ccdf = (chart for chart in figures(results) if chart.section == "delay")
+    cdf, ccdf = (chart for chart in charts if chart.section == "delay")
     below = {(row["variant"], row["delay"]): row["share"] for row in rows_of_data(cdf)}
     for row in rows_of_data(ccdf):
         assert row["share"] == pytest.approx(1 - below[row["variant"], row["delay"]], abs=1e-6)
@@ -107,9 +112,9 @@ def test_means_converge_to_those_of_all_replications(results: Results) -> None:
     assert found[["low", "high"]].to_numpy()[1] == pytest.approx([low, high])
 
 
-def test_a_paper_has_column_width_and_no_colours(results: Results, tmp_path: Path) -> None:
-    charts = [chart for chart in figures(results) if chart.name in ("delay", "hot-queue_length-0")]
-    save_figures(charts, tmp_path, paper=True)
+def test_a_paper_has_column_width_and_no_colours(charts: list[Figure], tmp_path: Path) -> None:
+    chosen = [chart for chart in charts if chart.name in ("delay", "hot-queue_length-0")]
+    save_figures(chosen, tmp_path, paper=True)
     delay = (tmp_path / "delay.svg").read_text()
     assert 'width="252"' in delay
     assert "Times" in delay
@@ -140,8 +145,8 @@ def test_the_tree_begins_at_its_root_and_tells_relays_from_subscribers(results: 
     assert len(brokers) == 12
 
 
-def test_a_variant_has_one_colour_in_every_chart(results: Results) -> None:
-    scales = {str(found) for figure in figures(results) for found in _scales(figure.spec)}
+def test_a_variant_has_one_colour_in_every_chart(charts: list[Figure]) -> None:
+    scales = {str(found) for figure in charts for found in _scales(figure.spec)}
     assert scales == {"(['static', 'location', 'similarity'], ['#0072B2', '#D55E00', '#009E73'])"}
 
 
@@ -156,8 +161,7 @@ def _scales(node: Any) -> list[tuple[list[str], list[str]]]:
     return own + [scale for item in node.values() for scale in _scales(item)]
 
 
-def test_pictures_need_no_browser(results: Results, tmp_path: Path) -> None:
-    charts = figures(results)
+def test_pictures_need_no_browser(charts: list[Figure], tmp_path: Path) -> None:
     paths = save_figures([charts[0], charts[-1]], tmp_path / "figures")
     kinds = {".svg": b"<svg", ".png": b"\x89PNG", ".pdf": b"%PDF-1."}
     assert [path.name for path in paths] == [c.name + suffix for c in (charts[0], charts[-1]) for suffix in kinds]
@@ -169,8 +173,8 @@ def test_pictures_need_no_browser(results: Results, tmp_path: Path) -> None:
 
 
 def test_a_long_name_of_a_variant_still_makes_a_file_name(tmp_path: Path) -> None:
-    charts = figures(load_results(write_results(tmp_path, variants=("x/" * 300, "y"), replications=2)))
-    names = [chart.name for chart in charts if chart.section == "tree"]
+    drawn = trees.trees(load_results(write_results(tmp_path, variants=("x/" * 300, "y"), replications=2)))
+    names = [chart.name for chart in drawn]
     assert names == [f"tree-0-{'x-' * 29}x", "tree-1-y"]
 
 
@@ -206,7 +210,7 @@ def test_every_chart_stays_below_the_limit_of_rows(case: dict[str, Any], tmp_pat
 
 def test_fourteen_thousand_windows_are_merged(tmp_path: Path) -> None:
     results = load_results(write_results(tmp_path, variants=("a", "b"), replications=2, windows=14_000))
-    (chart,) = [chart for chart in figures(results) if chart.name == "time-notification_delay"]
+    (chart,) = metrics_over_time(results, ["notification_delay"])
     assert 300 < data_rows(chart.spec) <= 1000
 
 
@@ -222,7 +226,7 @@ def test_a_tree_is_drawn_where_its_brokers_have_places(
     case: dict[str, bool], where: str, brokers: int | None, tmp_path: Path
 ) -> None:
     results = load_results(write_results(tmp_path, variants=("a", "b"), **case))
-    chart = next(chart for chart in figures(results) if chart.section == "tree")
+    chart = trees.trees(results)[0]
     assert chart.description.startswith(f"The busiest topic's tree under a, {where}. Topic 40,-74: ")
     points = [row for rows in chart.spec["datasets"].values() for row in rows if "x" in row]
     assert {round(max(abs(row["x"]), abs(row["y"])), 1) for row in points} <= {n / 10 for n in range(11)}

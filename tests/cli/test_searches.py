@@ -269,7 +269,7 @@ def test_a_search_that_is_killed_again_and_again_comes_to_the_same_files(
             while process.poll() is None and finished(pieces) < until:
                 time.sleep(0.01)
             try:
-                out, err = process.communicate(timeout=draw.uniform(0, 0.2))
+                out, err = process.communicate(timeout=draw.uniform(0, 0.2) if kills < most else None)
                 break
             except subprocess.TimeoutExpired:
                 process.kill() if draw.random() < 0.5 else os.killpg(process.pid, signal.SIGKILL)
