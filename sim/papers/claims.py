@@ -49,6 +49,11 @@ def at_least(value: float, unit: str = "") -> Target:
     return Target(f"over {value:,g}{unit}", value, math.inf)
 
 
+def or_more(value: float, unit: str = "") -> Target:
+    """A gain printed as a number; larger ones agree as well."""
+    return Target(f"{value:,g}{unit}", value, math.inf)
+
+
 _ABOVE, _BELOW = math.nextafter(0, math.inf), math.nextafter(0, -math.inf)
 MORE = Target("above 0", _ABOVE, math.inf)
 """A number above 0."""

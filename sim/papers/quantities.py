@@ -63,6 +63,12 @@ def mean_gain(runs: pd.DataFrame, metric: str, variant: str, baseline: str, by: 
     return (100 * (1 - _table(runs, metric, variant, by) / _table(runs, metric, baseline, by))).mean(axis=1)
 
 
+@_quantity("largest gain of {variant} over {baseline}, over {by}", " %")
+def largest_gain(runs: pd.DataFrame, metric: str, variant: str, baseline: str, by: str) -> pd.Series:
+    """By how many per cent a variant is below another at the point where that is most on average."""
+    return _extreme(100 * (1 - _table(runs, metric, variant, by) / _table(runs, metric, baseline, by)), largest=True)
+
+
 def change(metric: str, variant: str, by: str, *between: float) -> ClaimedQuantity:
     """The relative change from the first point to the last, or between two of them."""
 

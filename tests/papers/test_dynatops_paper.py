@@ -28,7 +28,7 @@ GOLDEN = [
 """Of 400 users, in each replication: check-ins, visits and pairs per user, single visits, stays under a day and over a week."""
 FIGURES = [
     *("5a", "5b", "6a", "6b", "6c", "6d", "6e", "6f", "7a", "7b", "7c", "7d", "8a", "8b", "9a", "9b", "9c", "9d"),
-    *("10a", "10b", "table-2"),
+    *("10a", "10b", "modes", "table-2"),
 ]
 
 

@@ -36,7 +36,7 @@ GOLDEN = {
 FULL_SIZE = {
     "ModifiedGreedyFB3M takes less than 20 s for all τ",
     "GreedyB3M takes 33 s at most (printed of ModifiedGreedyFB3M)",
-    "It takes longest at τ = 276",
+    "GreedyB3M takes longest at τ = 276",
     "Under 30 s in most of the experiments",
 }
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sim.papers.claims import Lesson
-from sim.papers.dynatops.claims import CHORD, GREEDY, LEAST, NEW, break_even
+from sim.papers.dynatops.poisson import break_even
+from sim.papers.dynatops.readings import CHORD, GREEDY, LEAST, NEW
 from sim.papers.quantities import gain, mean_gain, mean_of
 
 

@@ -47,6 +47,8 @@ LAND, SMALLEST_LAND, CITIES = (20, 60), (10, 12), 50
 """The land (degrees north and east) of full size, the smallest one, and the cities on it."""
 SIZES = {"brokers": ((10, 100), (100, 100), (1000, 100)), "topics": ((100, 50), (100, 500), (100, 5000))}
 """Brokers and topics of the points of figure 10 and table II, by the quantity varied."""
+GREEDIES = ("DYNATOPS-Greedy", "SSBR-Greedy")
+"""The paper's policies of figure 10."""
 COMPUTED = 0.1
 """The scale from which on figure 10 and table II have all sizes: policies are asked without a simulation."""
 REPLICATIONS = 3
@@ -108,6 +110,8 @@ def sweeps(setting: SweepSetting) -> Iterator[PaperSweep | Computed]:
         path, scale = folder / f"{section}.toml", f"{setting.scale}"
         table = partial(_savings, path, setting, patterns)
         yield Computed(section, f"dynatops/{section}.toml", scale, table)
+    table = partial(_savings, folder / "fig-10.toml", setting, ("uniform", "multimodal"), MODE, GREEDIES)
+    yield Computed("modes", "dynatops/fig-10.toml", f"{setting.scale}", table)
 
 
 def _sweep(section: str, points: Sequence[PaperPoint], keys: Raw) -> PaperSweep:
@@ -179,17 +183,23 @@ def _visits(path: Path, setting: SweepSetting) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(point=f"{users:,} users")
 
 
-def _savings(path: Path, setting: SweepSetting, patterns: Sequence[str]) -> pd.DataFrame:
-    """The savings of each policy of the scenario over consistent hashing, and its CPU time."""
+def _savings(
+    path: Path, setting: SweepSetting, patterns: Sequence[str], wanted: int = 5, policies: Sequence[str] = ()
+) -> pd.DataFrame:
+    """The savings of each policy over consistent hashing where a broker wants this many topics, and its CPU time.
+
+    Without `policies`, all of the scenario.
+    """
     rows: list[Raw] = []
     for varied, sizes in SIZES.items():
         for pattern, (brokers, topics) in product(patterns, sizes if setting.scale >= COMPUTED else sizes[:2]):
-            overrides = _sized(brokers, topics, pattern)
+            overrides = (*_sized(brokers, topics, pattern), f"workload.topics_per_user={wanted}")
             experiment = load_scenario(path, overrides)
             for replication in range(experiment.base.replications):
                 problem = _problem(experiment.base, replication)
                 before = CostModel(problem)
-                for variant, scenario in experiment.variants.items():
+                for variant in policies or experiment.variants:
+                    scenario = experiment.variants[variant]
                     table = scenario.reconfiguration
                     policy = plugins.load("reconfiguration", table.kind)(table.parameters)
                     if not rows:

@@ -12,6 +12,7 @@ from sim.papers.quantities import (
     change,
     extreme_step,
     largest,
+    largest_gain,
     largest_ratio,
     mean_gain,
     metric_value,
@@ -65,8 +66,13 @@ def _figures() -> Iterator[Claim]:
     highest, stars = largest_ratio(degree, "cd-oda", "gm", "nodes"), largest("diameter", STARS)
     statement = f"CD-ODA and both new designs need {LINKS}"
     yield _random("fig-1a", "fig. 1(a)", statement, "highest", highest, at_most(2.3, 0.1), "highest")
+    most = largest_gain(degree, two, "cd-oda", "subscriptions")
+    statement = "The new designs improve on CD-ODA by"
+    yield _random("fig-2", "fig. 2", statement, "overall", most, near(20, 2, " %"), "overall")
     statement = "The topic diameter of CD-ODA and both new designs is always"
     yield _random("fig-1a", "fig. 1(a)", statement, "diameter", stars, near(2, 0), "stars")
+    statement, grows = "The topic diameter of GM grows with the number of nodes", change("diameter", "gm", "nodes")
+    yield _random("fig-1a", "fig. 1(a)", statement, "diameter", grows, RISES, "GM's diameter")
 
 
 def _shapes() -> Iterator[Claim]:
