@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sim.base.arrays import Item
-from sim.base.compiled import kernel
+from sim.base.compiled import inlined, kernel
 from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.statistics.ledger import IN_FLIGHT, LOST
 from sim.brokers.users.leg_queue_kernels import count_outcome, give_back, hand_over, lacking
@@ -89,24 +89,37 @@ def send_by_quality(state: Item, user: int, leg: Item, number: int, start: float
         give_back(state, number)
         return
     message.acknowledged = done.acknowledged
+    leg.first_sent, leg.end_sent = _insert(state, leg.unacknowledged, leg.first_sent, leg.end_sent, number, False)
     leg.unacknowledged += 1
-    if leg.unacknowledged == 1:
-        leg.first_sent = leg.end_sent = number
-    elif leg_message_at(state.messages, leg.end_sent).acknowledged <= message.acknowledged:
-        leg_message_at(state.messages, leg.end_sent).next = number
-        leg.end_sent = number
-    elif message.acknowledged < leg_message_at(state.messages, leg.first_sent).acknowledged:
-        message.next = leg.first_sent
-        leg.first_sent = number
-    else:
-        before = leg.first_sent
-        while (
-            leg_message_at(state.messages, leg_message_at(state.messages, before).next).acknowledged
-            <= message.acknowledged
-        ):
-            before = leg_message_at(state.messages, before).next
-        message.next = leg_message_at(state.messages, before).next
-        leg_message_at(state.messages, before).next = number
+
+
+@inlined
+def _rank(state: Item, number: int, caught: bool) -> float:
+    message = leg_message_at(state.messages, number)
+    return float(message.order) if caught else float(message.acknowledged)
+
+
+@kernel
+def _insert(state: Item, many: int, first: int, end: int, number: int, caught: bool) -> tuple[int, int]:
+    """Insert a message into a list of `many` by the time of its acknowledgement or, if `caught`, the order of sending.
+
+    Returns the first and the last of the list.
+    """
+    rank = _rank(state, number, caught)
+    if many == 0:
+        return number, number
+    if _rank(state, end, caught) <= rank:
+        leg_message_at(state.messages, end).next = number
+        return first, number
+    if rank < _rank(state, first, caught):
+        leg_message_at(state.messages, number).next = first
+        return number, end
+    before, following = first, int(leg_message_at(state.messages, first).next)
+    while _rank(state, following, caught) <= rank:
+        before, following = following, int(leg_message_at(state.messages, following).next)
+    leg_message_at(state.messages, number).next = following
+    leg_message_at(state.messages, before).next = number
+    return first, end
 
 
 @kernel
@@ -159,24 +172,10 @@ def break_off(state: Item, user: int, leg: Item, now: float, arrivals: float) ->
             return int(lacks)
         answered = leg_message_at(state.messages, leg.first_sent).acknowledged < now
         number = _settle(state, user, leg, np.inf if answered else now, arrivals)
-        message = leg_message_at(state.messages, number)
         if answered:
             give_back(state, number)
             continue
+        leg.first_caught, leg.end_caught = _insert(state, leg.caught, leg.first_caught, leg.end_caught, number, True)
         leg.caught += 1
-        if leg.caught == 1:
-            leg.first_caught = leg.end_caught = number
-        elif leg_message_at(state.messages, leg.end_caught).order < message.order:
-            leg_message_at(state.messages, leg.end_caught).next = number
-            leg.end_caught = number
-        elif message.order < leg_message_at(state.messages, leg.first_caught).order:
-            message.next = leg.first_caught
-            leg.first_caught = number
-        else:
-            before = leg.first_caught
-            while leg_message_at(state.messages, leg_message_at(state.messages, before).next).order < message.order:
-                before = leg_message_at(state.messages, before).next
-            message.next = leg_message_at(state.messages, before).next
-            leg_message_at(state.messages, before).next = number
     leg.cut = 0
     return FINISHED
