@@ -8,10 +8,10 @@ DEEP = bool(os.environ.get("CI"))
 
 
 def tried(cases: int) -> int:
-    """How many of so many cases to generate."""
+    """The number of cases to generate, out of this many: all of them in CI, a third otherwise."""
     return cases if DEEP else -(-cases // 3)
 
 
 def least(times: int) -> int:
-    """How often what is hard has to occur in generated cases, if so often in all of them."""
+    """How often a hard situation must occur at least, if it must occur `times` times in all cases: a fifth outside CI."""
     return times if DEEP else times // 5

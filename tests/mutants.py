@@ -38,8 +38,8 @@ from mutant_tests import EQUIVALENT, LEFT_OUT, PICKED, TESTS
 ROOT = Path(__file__).resolve().parents[1]
 SEED = 1
 SAMPLE = {"picked": len(PICKED), "overlay": 32, "policies": 32, "workloads": 36, "experiments": 24, "brokers": 40}
-CPU_SECONDS = 600  # for the tests of one mutant; what takes longer never ends
-MEMORY = 8 << 30  # bytes of addresses
+CPU_SECONDS = 600  # for the tests of one mutant; tests that take longer are taken to hang
+MEMORY = 8 << 30  # bytes of address space
 
 BOUNDS = {ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">")}
 SIGNS = {ast.Add: ("+", "-"), ast.Sub: ("-", "+")}

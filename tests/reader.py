@@ -65,7 +65,7 @@ class Reader:
 
     @cached_property
     def demo(self) -> str:
-        """What the demo printed, which is run the first time that somebody asks."""
+        """The output of the demo, which runs on first use."""
         return self.type(DEMO, "demo")
 
     def type(self, command: str, place: str) -> str:

@@ -28,7 +28,7 @@ def program(name: str) -> str:
 
 
 def started(name: str, *arguments: str, port: int) -> subprocess.Popen[bytes]:
-    """The server, once it accepts connections."""
+    """Start a server, and return it once it accepts connections."""
     server = subprocess.Popen([program(name), *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     for _ in range(1000):
         try:
@@ -53,7 +53,7 @@ def end(server: subprocess.Popen[bytes], kill: bool = False) -> None:
 
 @contextmanager
 def running(name: str, *arguments: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
-    """The server, once it accepts connections; ended with the body."""
+    """Start a server, yield it once it accepts connections, and end it with the body."""
     server = started(name, *arguments, port=port)
     try:
         yield server

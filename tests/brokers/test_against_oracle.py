@@ -932,7 +932,7 @@ def expected_quality(case: Case) -> clients_oracle.Quality | None:
 
 
 def expected_queueing(load: dict[str, Any]) -> dict[str, Any]:
-    """What the oracle calls the rest of a load."""
+    """The other keys of a load (servers, queue, wake-up), by the names of the oracle."""
     return {
         **{name: load[name] for name in ("servers", "queue_bytes") if name in load},
         **{name: cost for name, cost in load.items() if name.startswith("wake_up")},

@@ -33,7 +33,7 @@ def free_port() -> int:
 
 @contextmanager
 def running(program: str, *arguments: str, port: int) -> Iterator[None]:
-    """The server, once it accepts connections."""
+    """Run a server during the body, which begins once it accepts connections."""
     path = shutil.which(program) or shutil.which(program, path="/usr/sbin")
     if path is None:
         pytest.skip(f"{program} is not installed")
@@ -101,7 +101,7 @@ def replay(brokersim: Brokersim, tmp_path: Path, log: Path, name: str) -> tuple[
 
 @contextmanager
 def mosquitto(tmp_path: Path) -> Iterator[tuple[int, Path]]:
-    """Its port and its log."""
+    """Run Mosquitto; yields its port and the path of its log."""
     port, log = free_port(), tmp_path / "mosquitto.log"
     settings = f"listener {port} 127.0.0.1\nallow_anonymous true\nlog_type all\nlog_dest file {log}\nuser root\n"
     (tmp_path / "m.conf").write_text(settings)

@@ -209,7 +209,7 @@ def test_what_has_no_capacity_is_told(brokersim: Command, arguments: list[str], 
 
 
 def command(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    """A command in a process group of its own."""
+    """Start a command in a process group of its own."""
     code = [sys.executable, "-c", "from sim.cli.app import main; main()", *arguments]
     return subprocess.Popen(code, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
 

@@ -155,7 +155,10 @@ def test_where_many_rates_have_changed_all_is_decided_anew() -> None:
 
 
 def check_decision(problem: OffloadingProblem, policy: Any, previous: Decision) -> bool:
-    """A decision that starts from another one keeps topics once, within the capacity, and nothing is left that fits. From a start?"""
+    """Check a decision made after `previous`: each topic at most once, within the capacity, none left out that fits.
+
+    Returns whether it started from `previous`.
+    """
     start = warm_start.kept(problem, previous, policy.objective)
     if start is not None:
         received = scoring.instance_of(problem, policy.objective)
