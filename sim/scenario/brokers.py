@@ -135,7 +135,7 @@ class Service(FixedTable):
     per_byte: Duration = 0.0
     """Additional service time per byte of the message."""
     acknowledgement: Duration = Field(default=0.0, exclude_if=lambda time: not time)
-    """The (mean) time for another broker's acknowledgement, with a guarantee; they are not served by default."""
+    """The (mean) time to serve an acknowledgement of another broker, with a guarantee; 0: acknowledgements are not served."""
     wake_up: Duration = 0.0
     """Additional constant service time for a message that finds one of the broker's servers idle."""
     wake_up_half: Duration = Field(default=0.0, exclude_if=lambda time: not time)
