@@ -16,6 +16,7 @@ from depth import least
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import content as oracle
+from oracles.faults import Faults
 from test_against_oracle import (
     GRAIN,
     Case,
@@ -23,11 +24,13 @@ from test_against_oracle import (
     cases,
     compare_metrics,
     compare_windows,
+    expected_delivery,
     expected_service,
     expected_setting,
     expected_world,
     limited,
     loaded,
+    random_delivery,
     reproducible,
 )
 from test_folded import NOTHING_CONTENDS
@@ -104,8 +107,8 @@ def expected(made: ContentCase) -> oracle.Network:
         return takes(what, broker, stage, copies, users, size, increments * made.matching)
 
     world = expected_world(made.case, made.fields)
-    takes_time = made.case.service[0] != "none"
-    return oracle.Network(expected_setting(made.case), world, made.content, service if takes_time else None)
+    run = expected_setting(made.case), world, made.content, service if made.case.service[0] != "none" else None
+    return oracle.Kept(*run, Faults([]), expected_delivery(made.case)) if made.case.delivery else oracle.Network(*run)
 
 
 def compare(made: ContentCase) -> oracle.Network:
@@ -185,10 +188,27 @@ def test_loads_agree_too(made: ContentCase) -> None:
     compare(made)
 
 
-@reproducible(60)
+@reproducible(40)
 @given(contents(limited))
 def test_limited_links_agree_too(made: ContentCase) -> None:
     compare(made)
+
+
+def test_copies_that_are_sent_again_agree_too() -> None:
+    tally: Counter[str] = Counter()
+
+    @reproducible(20)
+    @given(contents(limited))
+    def run(made: ContentCase) -> None:
+        rng = random.Random(f"delivery {made.case.seed}")
+        delivery = random_delivery(rng, rng.choice(("at-least-once", "exactly-once")))
+        truth = compare(replace(made, case=replace(made.case, delivery=delivery)))
+        assert isinstance(truth, oracle.Kept)
+        tally.update({"duplicates": truth.duplicates.total(), "users again": truth.repeated.total()})
+        tally.update({"remembered": truth.most_remembered, "expired": [*truth.lost.values()].count("expired")})
+
+    run()
+    assert min(tally.values()) >= least(5), tally
 
 
 @reproducible(40)

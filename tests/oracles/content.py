@@ -15,6 +15,8 @@ from typing import Any
 
 from oracles import network as topics
 from oracles.clients import Coming
+from oracles.guarantees import Network as Guaranteed
+from oracles.network import AGAIN
 
 Subscription = tuple[int, Mapping[int, int]]  # owner, field → value
 Predicate = tuple[int, int]  # field, value
@@ -87,12 +89,13 @@ class Network(topics.Network):
         world: topics.World,
         content: Content,
         service: Callable[[int, int, int, int, int, int, int], float] | None,
+        *more: Any,
     ) -> None:
         self.content, self.fields = content, len(content.published[0]) if content.published else 1
         self.increments: Counter[tuple[int, int, int]] = Counter()
         if service is not None:
             setting = replace(setting, service=lambda *key: service(*key, self.increments[key[:3]]))
-        super().__init__(setting, world)
+        super().__init__(setting, world, *more)
 
     def users_of_root(self, number: int, broker: int) -> int:
         topic = self.world.publications[number][1]
@@ -111,14 +114,15 @@ class Network(topics.Network):
         return sum(self.audience[first][user] == broker for first, user in zip(firsts, here, strict=True))
 
     def offer(self, broker: int, what: int, stage: int, *more: Any) -> bool:
-        if what >= 0 and (stage > 0 or broker == self.origin[what][-1]):
-            topic = self.world.publications[what][1]
+        number = what % AGAIN
+        if what >= 0 and (stage == 1 or (stage == 0 and broker == self.origin[number][-1])):
+            topic = self.world.publications[number][1]
             here = (
-                [user for user, at in self.audience[what].items() if at == broker]
+                [user for user, at in self.audience[number].items() if at == broker]
                 if stage
                 else [user for b, t, user in self.registered if (b, t) == (broker, topic)]
             )
-            self.increments[what, broker, stage] = self.content.increments(what // self.fields, topic, here)
+            self.increments[what, broker, stage] = self.content.increments(number // self.fields, topic, here)
         return super().offer(broker, what, stage, *more)
 
     def comings(self) -> Iterator[tuple[int, Coming]]:
@@ -165,9 +169,14 @@ class Network(topics.Network):
         return Outcome(number, due, came, first, missing, missed, len(arrived) - false - len(first), false)
 
 
+class Kept(Network, Guaranteed):
+    """The same with a guarantee for each copy by itself."""
+
+
 def best(fates: set[str]) -> str:
     """The best of the outcomes of several copies."""
-    return next(fate for fate in ("in_flight", "queue_full", "link", "joining", "unreachable") if fate in fates)
+    outcomes = "in_flight", "queue_full", "link", "expired", "joining", "unreachable"
+    return next(fate for fate in outcomes if fate in fates)
 
 
 @dataclass
@@ -236,13 +245,14 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "publications": len(kept),
         "due": sum(len(set(each.due.values())) for each in kept),
         "delivered": len(firsts),
-        "lost": missed["joining"] + missed["unreachable"] + missed["queue_full"] + missed["link"],
+        "lost": missed.total() - missed["in_flight"],
         "lost_joining": missed["joining"],
         "lost_unreachable": missed["unreachable"],
         "lost_queue_full": missed["queue_full"],
         "lost_link": missed["link"],
+        "lost_expired": missed["expired"],
         "in_flight": missed["in_flight"],
-        "duplicates": sum(each.duplicates for each in kept),
+        "duplicates": copies["duplicates"] + sum(each.duplicates for each in kept),
         "false_positive_messages": sum(each.false_positives for each in kept),
         "delivery_ratio": len(got) / due_users if due_users else None,
         **topics.clients(network, [coming for coming, _ in came], since, until),
