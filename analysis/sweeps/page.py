@@ -106,7 +106,7 @@ def _effects(results: Results, metrics: Sequence[str]) -> list[tuple[str, str, s
     rows = []
     for effect in design_effects(results, metrics):
         metric = METRICS[effect.metric]
-        factor, unit = scale(metric.unit, effect.found.mean)
+        factor, unit = scale(metric.unit, max(map(abs, effect.found.ends)))
         text = " ".join(filter(None, describe(effect.found, factor, signed=True)))
         changes = " × ".join(f"{key}: {before} → {after}" for key, before, after in effect.changes)
         rows.append((label(effect.metric), effect.variant, changes, with_unit(text, unit)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from report_numbers import body
 from scipy import stats
 
 from analysis.report import write_report
+from analysis.sweeps import page
 from analysis.sweeps.effects import design_effects, factors_of, short
 from sim.api.runs import run
 from sim.experiments.results import Results
@@ -66,6 +68,16 @@ def test_the_report_shows_them(results: Results, tmp_path: Path) -> None:
     text = body((tmp_path / "report.html").read_text())
     assert "Main effects and interactions" in text
     assert "selection: static → similarity × network.geometry: chord → star" in text
+
+
+def test_the_unit_of_an_effect_suits_its_interval(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    effect = next(iter(design_effects(results, ["tree_delay"])))
+    wide = replace(effect, found=replace(effect.found, mean=2e-7, low=-0.03, high=0.03))
+    monkeypatch.setattr(page, "design_effects", lambda *_: [wide])
+    write_report(results, tmp_path / "report.html")
+    assert "0 [−30, +30] ms" in body((tmp_path / "report.html").read_text())
 
 
 def test_a_sweep_over_numbers_is_no_design(results: Results, tmp_path: Path) -> None:
