@@ -44,6 +44,8 @@ class SparseCounts:
     def reserve(self, changes: int) -> None:
         """Provide space for this many changes of counts by kernels, or for any changes of one row."""
         used, columns = self._used.item(), self.shape[1]
+        if used + changes * 3 * columns <= len(self._numbers):
+            return
         # a row that grows to some size leaves less behind on the way, and becomes an array of all columns at half of their number
         most = min(changes * 3 * columns, max(3 * columns, 6 * used + 32 * changes))
         if used + most > len(self._numbers):
@@ -95,8 +97,11 @@ class SparseCounts:
 
     def in_row(self, row: int, columns: NDArray[np.int32]) -> NDArray[np.int32]:
         """The counts of a row in some columns."""
-        self._check(row, int(columns.max(initial=0)))
-        return some_of_row(self.records, row, columns)
+        self._check(row)
+        counts = some_of_row(self.records, row, columns)
+        if len(counts) < len(columns):
+            self._check(row, columns.item(len(counts)))
+        return counts
 
     def in_column(self, column: int, rows: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
         """The counts of a column, in some rows or in all."""

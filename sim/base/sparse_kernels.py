@@ -169,9 +169,11 @@ def one_count(tables: Items, row: int, column: int) -> int:
 
 @kernel
 def some_of_row(tables: Items, row: int, columns: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The counts of a row in some columns."""
+    """The counts of a row in some columns, up to the first that does not exist."""
     counts = np.empty(columns.size, np.int32)
     for i in range(columns.size):
+        if columns[i] < 0 or columns[i] >= tables[0].columns:
+            return counts[:i].copy()
         counts[i] = count_at(tables[0], row, columns[i])
     return counts
 

@@ -179,11 +179,11 @@ class HealingTrees(RendezvousTrees):
         if topic in self._former:
             self._former[topic] = dict.fromkeys(self._former[topic])
 
-    def _shift(self, topic: int, node: int, change: int) -> None:
+    def _shift(self, topic: int, node: int, change: int) -> bool:
         if self.around[node]:
             raise ValueError(f"node {node} is routed around, and on no tree")
-        super()._shift(topic, node, change)
         self._forget(topic)
+        return super()._shift(topic, node, change)
 
     def tree(self, topic: int, root: int) -> TopicTree:
         """The present tree of the topic from its root, or from a former one, to which a publication was on its way."""

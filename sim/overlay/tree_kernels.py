@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sim.base.arrays import Items
 from sim.base.compiled import kernel
-from sim.base.sparse_kernels import change_at, has_space
+from sim.base.sparse_kernels import change_at, count_at, has_space
 
 
 @kernel
@@ -103,14 +103,22 @@ def backward_route(last_hops: NDArray[np.int32], target: int) -> NDArray[np.int3
 
 SELF, BELOW = 1, 2
 """What a member adds to the count of its node, and to those of all nodes from there up to the root."""
+LACKS_SPACE, REFUSED = -1, -2
 
 
 @kernel
 def shift_members(members: Items, topic: int, parent: NDArray[np.int32], node: int, change: int) -> int:
-    """Let a node join (+1) or leave (-1); returns 1 where the tree gained or lost a node, -1 where there is no space to do it."""
+    """Let a node join (+1) or leave (-1); returns 1 where the tree gained or lost a node, LACKS_SPACE or REFUSED if it cannot be done.
+
+    Nodes that have joined already cannot join, those that have not cannot leave.
+    """
     table, changed, difference = members[0], 0, (SELF + BELOW) * change
+    if not (0 <= topic < table.rows and 0 <= node < table.columns):
+        return REFUSED
+    if (count_at(table, topic, node) & SELF != 0) != (change < 0):
+        return REFUSED
     if not has_space(table):
-        return -1
+        return LACKS_SPACE
     while node >= 0:
         before = change_at(table, topic, node, difference)
         changed |= int((before == 0) != (before + difference == 0))

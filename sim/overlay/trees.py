@@ -15,6 +15,8 @@ from sim.overlay.geometry import TopicTree
 from sim.overlay.pair_times import PairTimes
 from sim.overlay.tree_kernels import (
     BELOW,
+    LACKS_SPACE,
+    REFUSED,
     SELF,
     backward_length,
     backward_route,
@@ -134,27 +136,30 @@ class RendezvousTrees(ABC):
 
     def join(self, topic: int, node: int) -> None:
         """Put the node on the topic's tree. Raises ValueError where it has joined already."""
-        if self._members.at(topic, node) & SELF:
+        if not self._shift(topic, node, +1):
             raise ValueError(f"node {node} is on the tree of topic {topic} already")
-        self._shift(topic, node, +1)
 
     def leave(self, topic: int, node: int) -> None:
         """Take the node off the topic's tree; it stays as a relay while others are below it.
 
         Raises ValueError where it has not joined.
         """
-        if not self._members.at(topic, node) & SELF:
+        if not self._shift(topic, node, -1):
             raise ValueError(f"node {node} is not on the tree of topic {topic}")
-        self._shift(topic, node, -1)
 
-    def _shift(self, topic: int, node: int, change: int) -> None:
+    def _shift(self, topic: int, node: int, change: int) -> bool:
+        """Let the node join (+1) or leave (-1); false where it cannot. Raises IndexError for a topic or node that does not exist."""
         shift = self._members.records, topic, self._from(self.roots[topic]), node, change
         changed = shift_members(*shift)
-        if changed < 0:
+        if changed == LACKS_SPACE:
             self._members.reserve(1)
             changed = shift_members(*shift)
+        if changed == REFUSED:
+            self._members.at(topic, node)
+            return False
         if changed:
             self._snapshots.pop(topic, None)
+        return True
 
     def tree(self, topic: int, root: int) -> TopicTree:
         """The present tree of the topic, from its single root."""

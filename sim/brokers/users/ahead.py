@@ -102,7 +102,7 @@ class Ahead:
         users = self._events.user[first:end].tolist()
         row = first
         while row < end:
-            self._subscriptions.wanted.reserve(2 * (end - row))  # for what is tried, and undone
+            self._subscriptions.wanted.reserve(3 * (end - row))  # for what is tried, undone and enacted
             views = view_instant(records, row, end, move, moved, now) if asks else 0
             view, broker = self._ask(views, exchanged) if views else (None, -1)
             if view is None:
