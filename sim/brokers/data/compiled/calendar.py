@@ -1,7 +1,8 @@
 """The calendar queue of the compiled engine: messages by (time, sequence).
 
 Future messages are linked in buckets (Brown 1988), `per_second` of them, a power of two; those of the current bucket are in a heap,
-and those beyond all buckets in a list. The width of buckets adapts to the density of messages, and never affects their order.
+and those beyond all buckets in a list. A bit for each bucket says whether any is in it, so that buckets can be narrow: most of them
+empty, few with more than one. Their width adapts to the density of messages, and never affects their order.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from sim.base.arrays import Item
+from sim.base.bits import lowest_bit
 from sim.base.compiled import inlined, kernel
-from sim.brokers.data.compiled.records import bucket_at, entry_at, message_at
+from sim.brokers.data.compiled.records import bucket_at, entry_at, integer_at, message_at
 from sim.brokers.data.compiled.state import NONE
 
 NO_BUCKET = 1 << 62  # a bucket
@@ -79,6 +81,7 @@ def _place(state: Item, message: int) -> None:
         placed.next = bucket.first
         bucket.first = message
         state.in_buckets += 1
+        integer_at(state.filled, (number & (state.bucket_count - 1)) >> 6).value |= 1 << (number & 63)
     else:
         placed.next = state.far
         state.far = message
@@ -116,6 +119,8 @@ def _spread(state: Item) -> None:
 def _set_width(state: Item, per_second: float) -> None:
     """Place all messages again, with this number of buckets per second."""
     first = state.far
+    for number in range(state.bucket_count >> 6):
+        integer_at(state.filled, number).value = 0
     for number in range(state.bucket_count):
         bucket = bucket_at(state.buckets, number)
         message = int(bucket.first)
@@ -139,12 +144,29 @@ def _set_width(state: Item, per_second: float) -> None:
 def _look(state: Item) -> None:
     """Adapt the buckets if they are too wide or too narrow for the density of messages."""
     loaded, passed, per_second = state.loaded, state.passed, state.per_second
-    if loaded > 8 * passed and state.in_heap > 32 and max(1.0, state.now) * _NARROWEST * per_second < 1.0:
-        _set_width(state, per_second * 4.0)
-    elif 4 * loaded < passed:
+    messages = state.in_heap + state.in_buckets + state.in_far
+    ahead = state.bucket_count * loaded  # messages that come while all buckets pass once, times `passed`
+    many = loaded > 8 * passed and state.in_heap > 32
+    if many or (2 * loaded > passed and ahead > 32 * messages * passed):
+        if max(1.0, state.now) * _NARROWEST * per_second < 1.0:
+            _set_width(state, per_second * 4.0)
+    elif 32 * loaded < passed or (4 * loaded < passed and ahead < 2 * messages * passed):
         _set_width(state, per_second / 4.0)
     state.loaded, state.passed = 0, 0
-    state.look_after = max(_LEAST_LOOK, state.in_heap + state.in_buckets + state.in_far)
+    state.look_after = max(_LEAST_LOOK, messages)
+
+
+@inlined
+def _next_filled(state: Item) -> int:
+    """The next bucket with messages, of which there is one."""
+    number = state.bucket + 1
+    word = (number & (state.bucket_count - 1)) >> 6
+    bits = integer_at(state.filled, word).value >> (number & 63)
+    while bits == 0:
+        number = (number | 63) + 1
+        word = (number & (state.bucket_count - 1)) >> 6
+        bits = integer_at(state.filled, word).value
+    return int(number + lowest_bit(bits))
 
 
 @inlined
@@ -153,17 +175,20 @@ def soonest(state: Item) -> float:
     if state.loaded + state.passed > state.look_after:
         _look(state)
     while state.in_heap == 0:
-        if state.in_buckets == 0:
-            if state.in_far == 0:
-                return np.inf
-            state.bucket = state.far_bucket - 1
-        state.bucket += 1
-        state.passed += 1
-        if state.far_bucket <= state.bucket:
+        number = int(state.far_bucket)
+        if state.in_buckets > 0:
+            number = min(number, _next_filled(state))
+        elif state.in_far == 0:
+            return np.inf
+        state.passed += min(number - state.bucket, state.bucket_count)
+        state.bucket = number
+        if state.far_bucket <= number:
             _spread(state)
-        bucket = bucket_at(state.buckets, state.bucket & (state.bucket_count - 1))
+        number &= state.bucket_count - 1
+        bucket, word = bucket_at(state.buckets, number), integer_at(state.filled, number >> 6)
         message = int(bucket.first)
         bucket.first = NONE
+        word.value &= ~(1 << (number & 63))
         while message != NONE:
             following = message_at(state.messages, message).next
             state.in_buckets -= 1

@@ -46,9 +46,9 @@ class Memory:
         for name in st.HOP_TIMES:
             self.use(name, getattr(fabric.links.hops.record, name))
         sizes = {"pending": 1 << 10, "notes": _NOTES, "windows": len(recorder.measured), "finished": periods}
-        sizes |= {"buckets": _BUCKETS, "last_arrival": 1 << 10, "messages": 0, "flights": 0, "heap": 0}
-        sizes |= {"cells": 0, "free_cells": 32, "lines": 1 << 10, "waits": 0, "ports": 0}
-        sizes |= {"sent": 0, "traced": 0 if recorder.trace is None else _HOPS}
+        sizes |= {"buckets": _BUCKETS, "filled": _BUCKETS >> 6, "last_arrival": 1 << 10}
+        sizes |= dict.fromkeys(("messages", "flights", "heap", "cells", "waits", "ports", "sent"), 0)
+        sizes |= {"free_cells": 32, "lines": 1 << 10, "traced": 0 if recorder.trace is None else _HOPS}
         sizes |= {"deliveries": 0 if recorder.deliveries is None else _DELIVERIES}
         sizes |= {"servers": len(capacity), "in_service": len(capacity) * stations.servers}
         for name, size in sizes.items():

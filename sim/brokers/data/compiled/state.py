@@ -220,6 +220,7 @@ ARRAYS = {
     "free_cells": INTEGER,  # the first cell of the first free block of 2^i
     "heap": HEAPED,
     "buckets": BUCKET,
+    "filled": INTEGER,  # a bit for each bucket
     "service": FLOAT,  # brokers; mean seconds
     "matching": FLOAT,  # brokers; mean seconds for every counter moved
     "send": FLOAT,  # brokers; mean seconds for a copy to a broker, to a user, for a byte
