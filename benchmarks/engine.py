@@ -16,7 +16,7 @@ ROUNDS = 3
 PUBLICATIONS = 200_000
 SIZES = {200: (100, 60, 60_000, 3e6), 1_000: (200, 200, 30_000, 2e6), 10_000: (1_000, 200, 30_000, 1e6)}
 """By number of brokers: topics, brokers that want each, publications, and the least hops/s."""
-MESSAGES = {1: 500_000, 10: 50_000}
+MESSAGES = {1: 2_000_000, 10: 200_000}
 """By fan-out: messages."""
 
 
@@ -34,8 +34,8 @@ class Rival:
 RIVALS = (
     Rival(queues.simpy_callbacks, "SimPy, callbacks", 10, (1, 10), 15.0),
     Rival(queues.cimba, "cimba", 1, (1,), 1.0),
-    Rival(queues.ciw, "ciw", 50, (1,), None),
-    Rival(queues.salabim, "salabim", 100, (1,), None),
+    Rival(queues.ciw, "ciw", 200, (1,), None),
+    Rival(queues.salabim, "salabim", 400, (1,), None),
 )
 
 
