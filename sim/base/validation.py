@@ -83,7 +83,7 @@ def _problems(error: ValidationError, model: type[BaseModel], more: Sequence[str
             yield keys, str(context["error"])
         else:
             message = re.sub(r"^Input should be (?=greater|less)", "expected a value ", message)
-            yield keys, message.replace("Input should be ", "expected ") + got
+            yield keys, message.replace("Input should be ", "expected ").replace("a valid tuple", "a valid list") + got
 
 
 def _fields(model: type[BaseModel], keys: Keys) -> list[str]:

@@ -155,6 +155,7 @@ def test_a_will_and_what_is_retained() -> None:
             {"offline": [{"at": 30, "for": 1}]},
             "network.sessions.offline[0]: at: expected a time before the horizon (20 s), found 30 s",
         ),
+        ({"offline": {"at": 1, "for": 1}}, "network.sessions.offline: expected a valid list (found {"),
         ({"retained": ["t7"]}, "network.sessions.retained: unknown topic 't7'"),
         ({"retained": [True]}, "expected a topic, by number or name"),
         (
