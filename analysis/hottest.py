@@ -117,12 +117,15 @@ def _first(table: pd.DataFrame, by: list[str], count: int = HOTTEST) -> pd.DataF
 
 
 def _topics(results: Results, run: str) -> Hottest:
-    columns = ("topic", "publications", "users", "copies to users")
+    columns: tuple[str, ...] = ("topic", "publications", "users", "copies to users")
     if not results.has_table(run, "topics"):
         return Hottest("topics", columns, [])
     rows = _first(results.table(run, "topics"), ["copies", "publications"])
-    numbers = zip(*(map(number, rows[name]) for name in ("publications", "users", "copies")), strict=True)
-    return Hottest("topics", columns, [(str(name), *texts) for name, texts in zip(rows["name"], numbers, strict=True)])
+    cells = [rows[name].map(number) for name in ("publications", "users", "copies")]
+    if "notification_delay" in rows:
+        columns += ("delay to brokers", "longest")
+        cells += [rows[f"notification_delay{which}"].map(lambda delay: quantity(delay, "s")) for which in ("", "_max")]
+    return Hottest("topics", columns, list(zip(rows["name"].astype(str), *cells, strict=True)))
 
 
 def _brokers(results: Results, run: str) -> Hottest:

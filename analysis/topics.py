@@ -19,8 +19,7 @@ _MARKS = 1000
 def topic_marks(results: Results, each: int = _MARKS) -> pd.DataFrame:
     """The topics of each variant's first run: columns variant, topic (name), users, rate (publications per h), copies, delay.
 
-    The delay (s; NaN where hops were not traced) is the mean over traced pairs of publication and due broker, from when the
-    publication was first sent to its arrival.
+    The delay (s; NaN where delays of topics were not recorded) is the mean over deliveries to brokers.
     """
     frames = []
     for variant in variants_of(results):
@@ -30,24 +29,11 @@ def topic_marks(results: Results, each: int = _MARKS) -> pd.DataFrame:
             topics, series = results.table(run, "topics"), results.table(run, "timeseries")
             measured = series[~series["warm_up"].astype(bool)]
             hours = float((measured["end"] - measured["start"]).sum()) / HOUR
-            delay = topics["topic"].map(_delays(results, run))
-            rows = topics.assign(variant=variant, rate=topics["publications"] / hours, delay=delay.astype(np.float64))
+            delay = topics.get("notification_delay", np.nan)
+            rows = topics.assign(variant=variant, rate=topics["publications"] / hours, delay=delay)
             frames.append(rows.nlargest(each, "copies").rename(columns={"topic": "number", "name": "topic"}))
     columns = ["variant", "topic", "users", "rate", "copies", "delay"]
     return pd.concat(frames, ignore_index=True)[columns] if frames else pd.DataFrame(columns=columns)
-
-
-def _delays(results: Results, run: str) -> pd.Series:
-    """The mean delay by topic, of traced publications."""
-    if not results.has_table(run, "trace"):
-        return pd.Series(dtype=np.float64)
-    hops = results.table(run, "trace")
-    if "topic" not in hops:
-        return pd.Series(dtype=np.float64)
-    due = hops[hops["due"].astype(bool)]
-    delay = due["received"] - due["publication"].map(hops.groupby("publication")["sent"].min())
-    means: pd.Series = delay.groupby(due["topic"]).mean()
-    return means
 
 
 def topic_scatter(results: Results) -> list[Figure]:
@@ -87,9 +73,10 @@ def topic_scatter(results: Results) -> list[Figure]:
     )
     most = table.nlargest(1, "copies").to_dict("records")[0]
     caption = "Users at the end, publications after the warm-up, in the first replication; both axes are logarithmic."
-    traced = "Colours are mean delays of traced publications."
     caption += (
-        f" {traced if known else 'With a share of publications traced (`trace = 0.1`), colours are their mean delays.'}"
+        " Colours are mean delays to brokers."
+        if known
+        else " With `topic_delays = true`, colours are delays to brokers."
     )
     described = f"{number(len(table))} topics by audience and rate; most copies: {most['topic']}, {number(most['users'])} users."
     return [

@@ -198,6 +198,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         publishing=publishing,
         trace=float(scenario.trace),
         subscribers=scenario.subscribers,
+        topic_delays=scenario.topic_delays,
         plane=scenario.network.data_plane,
         capacity=capacity,
         regions=None if sites.regions is None else np.unique(sites.regions, return_inverse=True)[1],

@@ -183,7 +183,7 @@ def network(
         overlay, hosts, setting = deepcopy(unused)
         return network(world, overlay, hosts, hop, node_of, **{**setting, **changes})
 
-    setting = {"jitter": 0.0, "horizon": world.horizon, "trace": True, **with_stations(setting)}
+    setting = {"jitter": 0.0, "horizon": world.horizon, "trace": True, "topic_delays": True, **with_stations(setting)}
     made = Network(
         NetworkSetting(
             overlay=overlay,

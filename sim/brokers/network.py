@@ -87,6 +87,7 @@ class NetworkSetting:
     publishing: PublishingCounts | None = None
     trace: float = 0.0
     subscribers: bool = False
+    topic_delays: bool = False
     plane: Plane = "auto"
     capacity: NDArray[np.float64] | None = None
     regions: NDArray[np.int64] | None = None
@@ -170,7 +171,6 @@ class Network:
             outages,
         )
         self.busiest_tree = BusiestTree(fabric, workload, self.users, self.subscriptions)
-        host, key = self.users.host, streams.key("outside publishers")
         self._changes = Changes(
             self.clock, workload, self.users, brokers, lambda: self.engine.follows and not self.users.absent
         )
@@ -197,7 +197,7 @@ class Network:
             self._faults = FaultControl(fabric, self.recorder, failing, *struck)
             self._faults.healing = self._healing
             self._faults.steps = TreeSteps(fabric, self.busiest_tree, setting.window)
-        entries = workload.publications, host, key, self.engine, self.recorder
+        entries = workload.publications, self.users.host, streams.key("outside publishers"), self.engine, self.recorder
         self._publishers = Publishers(self.clock, *entries, protocol, outages)
         if self._faults is not None:
             self._faults.tell(self._publishers)
@@ -245,6 +245,7 @@ class Network:
             satisfaction,
             channel,
             DeliveryBuffer() if passes_on else None,
+            len(workload.topics) if setting.topic_delays else 0,
         )
         off_tree = "joining" if setting.join == "message" else "unreachable"  # as other joins take no time
         return Recorder(setting.horizon, setting.warm_up, setting.window, self._hops, copies, details, off_tree)
@@ -328,6 +329,7 @@ class Network:
         """All requested tables, by their names in a run's folder."""
         recorder = self.recorder
         placement = Placement(self._fabric) if self._protocol is None else self._protocol.placement
+        published = self.workload.published(self.setting.warm_up, self.setting.horizon)
         tables = {
             "timeseries": recorder.timeseries(),
             "brokers": self._brokers(),
@@ -338,7 +340,7 @@ class Network:
                 self.users.selections(),
                 recorder.edges,
             ),
-            "topics": self.subscriptions.table(self.workload.published(self.setting.warm_up, self.setting.horizon)),
+            "topics": recorder.with_delays(self.subscriptions.table(published)),
             "delays": recorder.delays(),
             "decisions/selection": self.users.selections(),
             "decisions/configuration": placement.table(),
@@ -358,8 +360,7 @@ class Network:
         """One row per link that carried publications after the warm-up, with further columns if links have limits."""
         table, transmission = link_table(self.recorder.links, len(self.node_of)), self._fabric.transmission
         columns = table["source"], table["destination"], table["bytes"]
-        more = {} if transmission is None else transmission.columns(*columns)
-        return {**table, **more}
+        return {**table, **({} if transmission is None else transmission.columns(*columns))}
 
     def _brokers(self) -> Columns:
         """One row per broker: subscriptions and users hosted (time averages), messages carried and served after the warm-up."""

@@ -228,6 +228,8 @@ class Scenario(FixedTable):
     """Also write one row per message hop: of all publications, or of this share of them."""
     subscribers: bool = False
     """Also write how much each user received on each topic."""
+    topic_delays: bool = Field(default=False, exclude_if=lambda asked: not asked)
+    """Also write the delays of each topic."""
     metrics: OwnMetrics = Field(default=OwnMetrics(), exclude_if=lambda own: not own)
     """Your own metrics (plug-ins) to be computed, with their parameters."""
     workload: Annotated[WorkloadTable, WORKLOAD] = Field(default_factory=WORKLOAD.default_table)

@@ -6,8 +6,11 @@ import pytest
 
 import sim
 from analysis.figures import figures, metrics_over_time
+from analysis.formatting import quantity
+from analysis.hottest import hottest
 from analysis.report import render_report
 from analysis.tables import delay_distribution, over_time
+from analysis.topics import topic_scatter
 from sim.experiments.results import Results
 from sim.metrics import METRICS, Metric
 
@@ -33,6 +36,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 MOVING = {
     **SCENARIO,
     "replications": 1,
+    "topic_delays": True,
     "warm_up": "150min",
     "workload": {**SCENARIO["workload"], "publication_rate": 20.0},  # type: ignore[dict-item]
     "reconfiguration": {"kind": "lsap", "period": "90min"},
@@ -55,6 +59,21 @@ def test_what_a_chart_draws_of_all_windows_together_is_the_scalar_of_the_run(mov
     hours = (12 - 2.5) if metric.windows == "sum" else 1.0  # sums are drawn per hour
     happened = metric.name not in {"session_delay", "catch_up_time", "retained_delay"}  # nobody is offline here
     assert drawn["mean"].tolist() == pytest.approx([scalar / hours] if happened else [])
+
+
+def test_delays_of_topics_add_up_to_those_of_the_run_and_colour_the_scatter(moving: Results) -> None:
+    run = moving.runs.iloc[0]
+    topics = moving.table(run["run"], "topics")
+    for whom in ("", "user_"):
+        deliveries, delays = topics[f"{whom}deliveries"], topics[f"{whom}notification_delay"]
+        assert (deliveries * delays).sum() / deliveries.sum() == pytest.approx(run[f"{whom}notification_delay"])
+    assert topics["notification_delay_max"].max() == run["notification_delay_max"]
+    (scatter,) = topic_scatter(moving)
+    assert "Colours are mean delays to brokers." in scatter.caption
+    (hot, *_) = hottest(moving, "base")
+    busiest = topics.sort_values(["copies", "publications"], ascending=False, kind="stable").iloc[0]
+    assert hot.columns[-2:] == ("delay to brokers", "longest")
+    assert hot.rows[0][-2:] == tuple(quantity(busiest[f"notification_delay{which}"], "s") for which in ("", "_max"))
 
 
 def test_windows_have_no_metric_of_which_nobody_knows_how_it_adds_up(moving: Results) -> None:

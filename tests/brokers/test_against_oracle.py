@@ -533,6 +533,7 @@ def built(case: Case, world: Workload | None = None, **setting: Any) -> Network:
                     "service": case.service[0],
                     "service_time": case.service[1],
                     "queue": case.queue,
+                    "topic_delays": True,
                     **case.load,
                     **setting,
                 }
@@ -1123,7 +1124,7 @@ def compare_brokers(network: Network, case: Case, truth: oracle.Network) -> None
 
 
 def compare_topics(network: Network, case: Case, truth: oracle.Network) -> None:
-    """What was published after the warm-up, and who wants it at the end."""
+    """What was published after the warm-up, who wants it at the end, and when it came to brokers and to users."""
     table = network.tables()["topics"]
     counts = Counter(topic for time, topic, *_ in case.publications if case.warm_up <= time < case.horizon)
     wanting = [{broker for broker, which, _ in truth.registered if which == topic} for topic in range(case.topics)]
@@ -1133,6 +1134,24 @@ def compare_topics(network: Network, case: Case, truth: oracle.Network) -> None:
         (topic, count, len(wanting[topic]), users[topic], count * users[topic])
         for topic, count in sorted(counts.items())
     ]
+    came = [
+        (number, coming.moment(truth.setting.clients.until))
+        for (number, _), coming in truth.came.items()
+        if coming.fate == "delivered" and coming.kind == "live"
+    ]
+    for prefix, arrivals in (("", [(number, time) for (number, _), time in truth.delivered.items()]), ("user_", came)):
+        delays: dict[int, list[float]] = {topic: [] for topic in counts}
+        for number, time in arrivals:
+            published, topic = truth.world.publications[number][:2]
+            if published >= case.warm_up:
+                delays[topic].append(time - published)
+        for row, topic in enumerate(sorted(counts)):
+            found = [
+                table[f"{prefix}{name}"][row] for name in ("deliveries", "notification_delay", "notification_delay_max")
+            ]
+            those = delays[topic]
+            expected = [len(those), *((sum(those) / len(those), max(those)) if those else (math.nan, math.nan))]
+            assert found == pytest.approx(expected, nan_ok=True)
 
 
 def compare_load(network: Network, case: Case, truth: oracle.Network) -> None:

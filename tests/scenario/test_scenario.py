@@ -214,7 +214,8 @@ metrics = [
 """
 
 FILE_KEYS = (
-    "variant, report, precision, sweep, tune, title, seed, replications, horizon, warm_up, window, trace, subscribers, metrics, "
+    "variant, report, precision, sweep, tune, title, seed, replications, horizon, warm_up, window, trace, subscribers, "
+    "topic_delays, metrics, "
     "workload, faults, network, brokers, selection, reconfiguration, offloading"
 )
 SIMILARITY_KEYS = "kind, load_weight, load, similarity, update_period, cluster_size, cluster, hysteresis"

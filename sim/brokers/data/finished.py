@@ -45,6 +45,7 @@ class Finished:
         self.rooted = array("d")
         self.size = array("q")
         self.window = array("q")
+        self.topic = array("i")
         self.offloaded: list[Flight] = []
 
     def add(self, flight: Flight, uplinks_sent: int) -> None:
@@ -66,6 +67,7 @@ class Finished:
         self.rooted.append(flight.rooted)
         self.size.append(flight.size)
         self.window.append(flight.window)
+        self.topic.append(flight.topic)
         recorder, satisfaction = self._recorder, self._recorder.satisfaction
         period = 0 if satisfaction is None else int(satisfaction.period_of[flight.number])
         if flight.audience is not None:
@@ -112,6 +114,7 @@ class Finished:
             np.array(self.copies_from),
             np.concatenate(self.new_users) if self.new_users else due_users,
             np.concatenate(self.duplicate_at_broker) if self.duplicate_at_broker else np.empty(0, np.bool_),
+            np.array(self.topic),
         )
 
     def _offloaded_columns(self) -> tuple[OffloadColumns, list[Offloaded], list[Audience | None]]:
@@ -125,6 +128,7 @@ class Finished:
             np.array([flight.window for flight in flights]),
             np.array([flight.uplink[-1] for flight in flights], np.int32),
             np.array([flight.size for flight in flights]),
+            np.array([flight.topic for flight in flights], np.int32),
         )
         return (
             columns,

@@ -209,9 +209,9 @@ class FoldedEngine:
         if rooted.number:
             number = np.array(rooted.number)
             published, window = self._publications.time[number], recorder.windows(self._publications.time[number])
-            size = self._publications.size[number].astype(np.int64)
+            size, topic = self._publications.size[number].astype(np.int64), self._publications.topic[number]
             departed = self._departures(number, published)
-            folds = rooted.folds(recorder, published, departed, size, window)
+            folds = rooted.folds(recorder, published, departed, size, window, topic)
             reached = np.zeros(rooted.positions, np.int64)
             recorder.fold(folds, reached, self._latest)
             if recorder.deliveries is not None:
@@ -221,7 +221,7 @@ class FoldedEngine:
                 recorder.deliveries.arrive(number, folds.rooted, places, arrivals, audiences)
             if recorder.channel is not None and any(len(due.offloaded.brokers) for due in rooted.dues):
                 root = np.array([uplink[-1] for uplink in rooted.uplinks])
-                columns = number, folds.tree, published, folds.rooted, window, root, size
+                columns = number, folds.tree, published, folds.rooted, window, root, size, topic
                 recorder.offload(columns, [due.offloaded for due in rooted.dues], [due.audience for due in rooted.dues])
             if recorder.audiences is not None:
                 rooted.arrive(recorder, reached)
@@ -304,6 +304,7 @@ class _Rooted:
         departed: NDArray[np.float64],
         size: NDArray[np.int64],
         window: NDArray[np.int64],
+        topic: NDArray[np.int32],
     ) -> Folds:
         """The publications as arrays."""
         bounds, tree = starts([brokers for brokers, _, _ in self._taken]), np.array(self.tree)
@@ -322,5 +323,6 @@ class _Rooted:
             np.array(self.time),
             size,
             window,
+            topic,
             *recorder.arrivals(bounds, tree),
         )

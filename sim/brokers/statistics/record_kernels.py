@@ -7,9 +7,11 @@ from numpy.typing import NDArray
 
 from sim.base.compiled import inlined, kernel
 from sim.base.randomness_kernels import keyed_uniform
+from sim.brokers.statistics.exact_sums import add_exactly
 from sim.brokers.statistics.ledger import CLIMBING, DELIVERED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED
 from sim.brokers.statistics.records import Channel, Folds, Offloads, ResentCopies, Statistics, Way, Ways
 from sim.brokers.statistics.tallies import count_key
+from sim.brokers.statistics.topic_delays import TO_BROKERS, TO_USERS, count_topic_delay
 from sim.brokers.statistics.traffic import (
     BYTES_IN,
     BYTES_OUT,
@@ -63,23 +65,6 @@ FIRST_BIN = 2.0**-20  # s: delays below it share bin 0
 BINS = 1 << 13  # delays up to 2^44 s have their own bins
 _SHIFT = 45  # keeps a float's exponent and 7 more bits: 128 bins of equal width between powers of two
 _FIRST = int(np.float64(FIRST_BIN).view(np.int64)) >> _SHIFT
-
-
-@inlined
-def add_exactly(sums: NDArray[np.int64], value: float) -> None:
-    """Add a float from 0 to 2^75 to an exact sum of three integers: of 2^12, of 2^-20 and of 2^-72, the last below 2^52."""
-    if value >= 4398046511104.0:  # 2^42: rare, so that slow divisions do not matter
-        large = np.floor(value / 4096.0)
-        sums[0] += np.int64(large)
-        value -= large * 4096.0
-    scaled = value * 1048576.0
-    whole = np.floor(scaled)
-    sums[2] += np.int64((scaled - whole) * 4503599627370496.0)
-    sums[1] += np.int64(whole) + (sums[2] >> 52)
-    sums[2] &= 4503599627370495
-    if sums[1] >= 4611686018427387904:  # 2^62: before it is full
-        sums[0] += sums[1] >> 32
-        sums[1] &= 4294967295
 
 
 @inlined
@@ -167,6 +152,7 @@ def record(way: Way, statistics: Statistics) -> None:
     window, brokers, new, last = way.window, way.brokers, 0, -1.0
     count, total = statistics.counters[window], statistics.sums[window]
     delivered, counted = statistics.pairs[window, DELIVERED], statistics.measured[window]
+    by_topic = counted and statistics.topics.size > 0
     count_uplink(way, statistics)
     count_messages(way, statistics)
     for i in range(brokers.size):
@@ -184,6 +170,9 @@ def record(way: Way, statistics: Statistics) -> None:
         delivered[1] += users
         add_exactly(total[USER_NOTIFICATION_DELAY], delay * users)
         add_exactly(total[USER_TREE_DELAY], tree_delay * users)
+        if by_topic:
+            count_topic_delay(statistics.topics[way.topic], TO_USERS, users, delay)
+            count_topic_delay(statistics.topics[way.topic], TO_BROKERS, int(first), delay)
         if first or users > 0:
             new += count_key(statistics.delays, window * BINS + delay_bin(delay), int(first), users)
         if not first:
@@ -232,6 +221,7 @@ def record_all(ways: Ways, first: int, statistics: Statistics) -> int:
             ways.copies[ways.copies_from[f] : ways.copies_from[f + 1]],
             ways.new_users[a:b],
             ways.duplicate_at_broker[a:b],
+            ways.topic[f],
         )
         record(way, statistics)
     return int(ways.published.size)
@@ -330,6 +320,7 @@ def fold_all(
             nothing_flooded,
             due_users,
             no_duplicates,
+            folds.topic[f],
         )
         record(way, statistics)
     latest[0] = last
@@ -387,4 +378,7 @@ def offload_all(
             if statistics.measured[w]:
                 statistics.traffic[statistics.first_row[w] + here, DELIVERED_HERE] += 1
                 statistics.maxima[0] = max(statistics.maxima[0], delay)
+                if statistics.topics.size > 0:
+                    count_topic_delay(statistics.topics[offloads.topic[f]], TO_BROKERS, 1, delay)
+                    count_topic_delay(statistics.topics[offloads.topic[f]], TO_USERS, n, delay)
     return int(offloads.number.size)

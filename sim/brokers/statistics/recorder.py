@@ -24,6 +24,7 @@ from sim.brokers.statistics.receipts import Audience, Audiences, Receipts
 from sim.brokers.statistics.records import Channel, Folds, Offloaded, Offloads, ResentCopies, Statistics, Ways, starts
 from sim.brokers.statistics.satisfaction import Satisfaction
 from sim.brokers.statistics.tallies import Tallies
+from sim.brokers.statistics.topic_delays import TOPIC_DELAYS, topic_delays
 from sim.brokers.statistics.traffic import Traffic
 from sim.brokers.statistics.window_columns import WindowColumns
 from sim.metrics import COUNTED, OURS, QUANTILES, MetricValue
@@ -37,15 +38,17 @@ OffloadColumns = tuple[
     NDArray[np.int64],
     NDArray[np.int32],
     NDArray[np.int64],
+    NDArray[np.int32],
 ]
-"""The first seven of `Offloads`."""
+"""The first eight of `Offloads`."""
 
 
 class Details(NamedTuple):
     """Optional records beyond the counts: hops, subscribers of topics, and what users received.
 
     `receipts` and `satisfaction` count by user, and need the `audiences`. `channel` carries offloaded publications. With
-    `deliveries`, users count, and receive, once these have been passed on and have reached them.
+    `deliveries`, users count, and receive, once these have been passed on and have reached them. `topics` is the number of topics
+    whose delays are recorded: 0 or all.
     """
 
     trace: HopTrace | None = None
@@ -54,6 +57,7 @@ class Details(NamedTuple):
     satisfaction: Satisfaction | None = None
     channel: Channel | None = None
     deliveries: DeliveryBuffer | None = None
+    topics: int = 0
 
 
 class Recorder:
@@ -79,7 +83,7 @@ class Recorder:
         starts = np.union1d(starts, [warm_up]) if 0 < warm_up < horizon else starts
         self.edges: list[float] = [*starts.tolist(), horizon]
         self.horizon, self.warm_up = horizon, warm_up
-        self.trace, self.audiences, self.receipts, self.satisfaction, self.channel, self.deliveries = details
+        self.trace, self.audiences, self.receipts, self.satisfaction, self.channel, self.deliveries, topics = details
         self._measured = starts >= warm_up
         self.measured: list[bool] = self._measured.tolist()
         windows, brokers = len(starts), len(hops)
@@ -98,6 +102,7 @@ class Recorder:
             self.traffic.first,
             self.histogram.hashed,
             np.zeros(2, np.int64),
+            np.zeros((topics, TOPIC_DELAYS), np.int64),
             self._measured,
             hops.record,
             brokers,
@@ -261,6 +266,11 @@ class Recorder:
     def delays(self) -> Columns:
         """The delay histogram: one row per window and bin that is not empty."""
         return self.histogram.table()
+
+    def with_delays(self, topics: Mapping[str, NDArray[np.int64]]) -> Columns:
+        """The table of topics with their delays, if requested."""
+        counted = self.statistics.topics
+        return {**topics, **(topic_delays(counted, topics["topic"]) if len(counted) else {})}
 
     def metrics(self) -> dict[str, MetricValue]:
         """The scalar metrics over everything after the warm-up; None where a mean is over nothing."""

@@ -18,7 +18,8 @@ class Statistics(NamedTuple):
     brokers + destination. The one of `delays` (brokers, users) is by window · BINS + bin; `used` (2) are the numbers of keys in
     that and in the one of links (see Tallies). `hops` are the times (s) of hops without jitter between the `brokers` brokers.
     `counts_users`: whether users count as delivered with their broker; otherwise deliveries are passed on (see DeliveryBuffer), and
-    counted when they reach the users. `off_tree` is the ledger's row of what is due at brokers that are not on the tree.
+    counted when they reach the users. `topics` (topics, TOPIC_DELAYS) are the delays by topic, if requested. `off_tree` is the
+    ledger's row of what is due at brokers that are not on the tree.
     """
 
     pairs: NDArray[np.int64]
@@ -31,6 +32,7 @@ class Statistics(NamedTuple):
     first_row: NDArray[np.int64]
     delays: NDArray[np.int64]
     used: NDArray[np.int64]
+    topics: NDArray[np.int64]
     measured: NDArray[np.bool_]
     hops: TimesRecord
     brokers: int
@@ -63,6 +65,7 @@ class Way(NamedTuple):
     copies: NDArray[np.int32]
     new_users: NDArray[np.int32]
     duplicate_at_broker: NDArray[np.bool_]
+    topic: int
 
 
 class Ways(NamedTuple):
@@ -90,6 +93,7 @@ class Ways(NamedTuple):
     copies_from: NDArray[np.int64]
     new_users: NDArray[np.int32]
     duplicate_at_broker: NDArray[np.bool_]
+    topic: NDArray[np.int32]
 
 
 class Folds(NamedTuple):
@@ -114,6 +118,7 @@ class Folds(NamedTuple):
     rooted: NDArray[np.float64]
     size: NDArray[np.int64]
     window: NDArray[np.int64]
+    topic: NDArray[np.int32]
     arrivals: NDArray[np.float64]
     arrival_from: NDArray[np.int64]
 
@@ -153,6 +158,7 @@ class Offloads(NamedTuple):
     window: NDArray[np.int64]
     root: NDArray[np.int32]
     size: NDArray[np.int64]
+    topic: NDArray[np.int32]
     brokers: NDArray[np.int32]
     users: NDArray[np.int32]
     entry_from: NDArray[np.int64]

@@ -14,12 +14,10 @@ from sim.base.arrays import Columns
 from sim.brokers.statistics import record_kernels as rk
 from sim.brokers.statistics.averages import TimeAverage
 from sim.brokers.statistics.balance import LoadBalance
+from sim.brokers.statistics.exact_sums import UNIT, exact_sums
 from sim.brokers.statistics.ledger import DELIVERED, DROPPED, DUE, IN_FLIGHT, LOST, PUBLISHED, ROOTED, Ledger
 from sim.brokers.statistics.records import Statistics
 from sim.metrics import CAUSES, COUNTED, OURS, Metric, MetricValue
-
-UNIT = 1 << 72
-"""Exact sums are whole numbers of 1 / UNIT."""
 
 
 class Column(NamedTuple):
@@ -139,8 +137,7 @@ class WindowColumns:
 
 
 def _sums(statistics: Statistics, row: int) -> Column:
-    parts = statistics.sums[:, row].tolist()
-    return Column([(large << 84) + (middle << 52) + small for large, middle, small in parts], UNIT)
+    return Column(exact_sums(statistics.sums[:, row]), UNIT)
 
 
 def _both(counters: Sequence[Sequence[int]], one: int, other: int) -> Column:

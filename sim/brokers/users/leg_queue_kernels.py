@@ -9,6 +9,7 @@ import numpy as np
 from sim.base.addresses import integer_rows, integers
 from sim.base.arrays import Item
 from sim.base.compiled import kernel
+from sim.brokers.statistics.exact_sums import add_exactly
 from sim.brokers.statistics.ledger import DELIVERED, ROWS
 from sim.brokers.statistics.record_kernels import (
     BEST_EFFORT_USERS,
@@ -22,10 +23,10 @@ from sim.brokers.statistics.record_kernels import (
     SUMS,
     USER_NOTIFICATION_DELAY,
     USER_TREE_DELAY,
-    add_exactly,
     delay_bin,
 )
 from sim.brokers.statistics.tallies import count_key
+from sim.brokers.statistics.topic_delays import TO_USERS, count_topic_delay, topic_row
 from sim.brokers.users.leg_record import (
     DELAYS_FULL,
     FINISHED,
@@ -167,6 +168,8 @@ def hand_over(state: Item, user: int, message: Item, arrival: float, waited: flo
         time = message.arrived
     delay = time - message.published
     add_to_sum(state, window, USER_NOTIFICATION_DELAY, delay)
+    if state.by_topic and message.published >= state.warm_up:
+        count_topic_delay(topic_row(state.topics, message.topic), TO_USERS, 1, delay)
     add_to_sum(state, window, CLIENT_WAIT, waited)
     if math.isnan(message.rooted):
         count_one(state, window, BEST_EFFORT_USERS)

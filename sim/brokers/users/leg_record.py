@@ -122,7 +122,7 @@ LEG_ARRAYS = {
     "edges": _FLOAT,
     "received": _INTEGER,
 }
-LEG_STATISTICS = ("pairs", "counters", "sums", "delays")
+LEG_STATISTICS = ("pairs", "counters", "sums", "delays", "topics")
 """The recorder's (`sim.brokers.statistics.records.Statistics`)."""
 _INTEGERS = (
     "free",  # the first message that is
@@ -132,6 +132,7 @@ _INTEGERS = (
     "room",  # for this many
     "delay_keys",  # that are taken, of
     "delay_slots",
+    "by_topic",  # whether delays of topics are recorded
     "windows",
     "delivery",  # the next one
     "place",  # the next of its users
@@ -150,7 +151,7 @@ _INTEGERS = (
     "loss_key",
     "quality_key",
 )
-_REALS = ("loss", "timeout", "share_0", "share_1")
+_REALS = ("warm_up", "loss", "timeout", "share_0", "share_1")
 LEG_STATE = np.dtype(
     [(name, "i8") for name in (*_INTEGERS, *LEG_ARRAYS, *LEG_STATISTICS)]
     + [(name, "f8") for name in ("jitter", "reconnect_after", "horizon", "oldest", "gap", *_REALS)],

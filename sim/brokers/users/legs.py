@@ -147,6 +147,7 @@ class Legs:
             self._use(name, getattr(statistics, name))
         state = self._state
         state["free"], state["windows"], state["delay_slots"] = -1, len(recorder.measured), len(statistics.delays)
+        state["by_topic"], state["warm_up"] = len(statistics.topics) > 0, recorder.warm_up
         state["notes"], state["room"] = self._receipts is not None, len(self._arrays["received"])
         state["bound"] = -1 if setting.buffer is None else setting.buffer
         state["bytes_bound"] = -1 if setting.buffer_bytes is None else setting.buffer_bytes

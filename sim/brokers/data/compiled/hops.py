@@ -19,6 +19,7 @@ from sim.brokers.data.compiled.records import (
     position_at,
     real_at,
     sent_at,
+    slot_at,
     small_at,
     tally_at,
     traffic_at,
@@ -27,8 +28,10 @@ from sim.brokers.data.compiled.records import (
 )
 from sim.brokers.data.compiled.state import NONE, OVER
 from sim.brokers.statistics import record_kernels as rk
+from sim.brokers.statistics.exact_sums import add_exactly
 from sim.brokers.statistics.ledger import DELIVERED
 from sim.brokers.statistics.tallies import count_key
+from sim.brokers.statistics.topic_delays import TO_BROKERS, TO_USERS, count_topic_delay, topic_row
 from sim.overlay.pair_times import time_over
 
 
@@ -138,7 +141,7 @@ def send_message(state: Item, number: int, publication: int, here: int, there: i
 @kernel
 def _add(state: Item, window: int, row: int, value: float) -> None:
     """Add to an exact sum of a window."""
-    rk.add_exactly(integers(state.sums + 24 * (window * rk.SUMS + row), 3), value)
+    add_exactly(integers(state.sums + 24 * (window * rk.SUMS + row), 3), value)
 
 
 @kernel
@@ -195,6 +198,10 @@ def deliver(state: Item, flight: Item, position: int, depth: int, arrived: float
     if state.hands_over:
         _hand_over(state, flight, int(place.broker), arrived)
         users = 0
+    if state.by_topic and window.measured:
+        row = topic_row(state.topics, slot_at(state.slots, flight.slot).topic)
+        count_topic_delay(row, TO_BROKERS, 1, delay)
+        count_topic_delay(row, TO_USERS, users, delay)
     count_pairs(state, number, DELIVERED, 1, users)
     _add(state, number, rk.USER_NOTIFICATION_DELAY, delay * users)
     _add(state, number, rk.USER_TREE_DELAY, tree_delay * users)

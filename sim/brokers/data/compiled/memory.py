@@ -106,7 +106,7 @@ class Memory:
             state["trace_key"], state["traced_share"] = recorder.trace.key, recorder.trace.share
         if recorder.deliveries is not None:
             state["hands_over"], state["handed_room"] = True, _DELIVERIES
-        state["off_tree"] = recorder.statistics.off_tree
+        state["off_tree"], state["by_topic"] = recorder.statistics.off_tree, len(recorder.statistics.topics) > 0
         state["chosen"], state["notes_room"], state["delay_slots"] = st.NONE, _NOTES, len(recorder.statistics.delays)
 
     def _set_limits(self, transmission: Transmission) -> None:

@@ -48,9 +48,10 @@ class TopicReports:
         dues = [arena.current[version].due for version in versions.tolist()]
         slots = np.array([arena.current[version].slot for version in versions.tolist()])
         root = arena.slots["root"][slots][entry]
-        columns = left["number"], entry, left["published"], left["time"], left["window"], root
-        size = self._publications.size[left["number"]].astype(np.int64)
-        self._recorder.offload((*columns, size), [due.offloaded for due in dues], [due.audience for due in dues])
+        noted = left["number"], entry, left["published"], left["time"], left["window"], root
+        size, topic = (getattr(self._publications, name)[left["number"]] for name in ("size", "topic"))
+        columns = *noted, size.astype(np.int64), topic
+        self._recorder.offload(columns, [due.offloaded for due in dues], [due.audience for due in dues])
         self._memory.use("traffic", self._recorder.statistics.traffic)  # which may have moved
 
     def close(self, held: list[int]) -> None:

@@ -167,6 +167,7 @@ _INTEGERS = (
     # the recorder's
     "delay_keys",  # that are taken, of
     "delay_slots",
+    "by_topic",  # whether delays of topics are recorded
 )
 _REALS = (
     *(
@@ -234,7 +235,7 @@ ARRAYS = {
     "last_arrival": FLOAT,  # links; s
 }
 """The arrays whose addresses the state holds."""
-STATISTICS = ("pairs", "sums", "maxima", "traffic", "first_row", "delays")
+STATISTICS = ("pairs", "sums", "maxima", "traffic", "first_row", "delays", "topics")
 """The recorder's (`sim.brokers.statistics.records.Statistics`), likewise."""
 HOP_TIMES = ("group", "between", "places")
 """The arrays of hop times (`sim.overlay.pair_times.TimesRecord`) whose addresses it holds."""
