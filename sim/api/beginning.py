@@ -47,7 +47,8 @@ def copy_scenario(name: str, to: str | Path = ".") -> list[Path]:
         The paths of the copies, the scenario first.
 
     Raises:
-        InputError: where there is no such scenario, or a file that is there already would be replaced.
+        InputError: where there is no such scenario, a file that is there already would be replaced, or the
+            folder cannot be written.
 
     Examples:
         >>> [path.as_posix() for path in sim.copy_scenario("three-regions", "mine")]
@@ -63,9 +64,12 @@ def copy_scenario(name: str, to: str | Path = ".") -> list[Path]:
         found = {path: Path(to) / path.relative_to(source.parent) for path in (source, *beside)}
         if there := next((copy for copy in found.values() if copy.exists()), None):
             raise InputError(f"{there}: is there already, and is not replaced; give another folder")
-        for path, copy in found.items():
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
+        try:
+            for path, copy in found.items():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, copy)
+        except OSError as problem:
+            raise InputError(f"{copy}: cannot be written ({problem.strerror})") from None
     return list(found.values())
 
 

@@ -110,7 +110,8 @@ def explain(name: str) -> str:
     """Explain a metric, or a key of scenario files: its unit or values, its default, and what it means.
 
     Args:
-        name: a metric, a key path such as "network.brokers", or the last part of one.
+        name: a metric, a key path such as "network.brokers" or, of all kinds, "network.geometry.bits", or the last part of one;
+            spaces and hyphens stand for underscores.
 
     Returns:
         A paragraph for each metric and key of that name.
@@ -126,13 +127,15 @@ def explain(name: str) -> str:
     from sim.metrics import METRICS
 
     keys, found = scenario_keys(), []
-    if name in METRICS:
-        metric = METRICS[name]
+    kinds = {key.key for key in keys if key.kind.startswith("kind = ")}
+    metrics = {_plain(metric): metric for metric in METRICS}
+    if _plain(name) in metrics:
+        metric = METRICS[metrics[_plain(name)]]
         unit = f"in {metric.unit}" if metric.unit != "–" else "without a unit"
         way = "neither higher nor lower is better" if metric.better == "neutral" else f"{metric.better} is better"
-        found.append(_paragraph(f"{name}: metric, {unit}, {way}", metric.description))
+        found.append(_paragraph(f"{metric.name}: metric, {unit}, {way}", metric.description))
     for key in keys:
-        if key.key == name or key.key.endswith(f".{name}"):
+        if any(f".{_plain(path)}".endswith(f".{_plain(name)}") for path in (key.key, _without_kind(key.key, kinds))):
             default = f", by default {key.default}" if key.default else ""
             found.append(_paragraph(f"{key.key}: key, {key.kind}{default}", key.text))
     if not found:
@@ -140,6 +143,16 @@ def explain(name: str) -> str:
         hint = f", did you mean '{near}'?" if near else ""
         raise InputError(f"no metric or key '{name}'{hint} (brokersim explain lists all of them)")
     return "\n".join(found)
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace(" ", "_").replace("-", "_")
+
+
+def _without_kind(path: str, kinds: set[str]) -> str:
+    """A key's path as in a file, which has its kind in a key of its own."""
+    kind = next((kind for kind in kinds if path.startswith(f"{kind}.")), None)
+    return path if kind is None else kind.rpartition(".")[0] + path[len(kind) :]
 
 
 def _paragraph(head: str, text: str) -> str:

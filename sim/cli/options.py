@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 import sim
-from sim.base.errors import InputError
+from sim.base.errors import InputError, nearest
 from sim.experiments.options import RunOptions, declared
 
 if TYPE_CHECKING:
@@ -69,10 +69,7 @@ class Overrides:
     def check(self, scenario: Path) -> None:
         """Raise InputError where there is no such file or workload, with the command that writes one."""
         if not scenario.exists():
-            raise InputError(
-                f"{scenario}: no such file; brokersim new {scenario} writes a scenario to begin with, brokersim scenarios lists "
-                "those that are shipped"
-            )
+            raise InputError(f"{scenario}: no such file{_instead(scenario)}")
         if self.workload is not None and not self.workload.is_dir():
             raise InputError(
                 f"--workload {self.workload}: no such folder; brokersim generate KIND --out {self.workload} or brokersim prepare "
@@ -83,6 +80,19 @@ class Overrides:
         """Load the scenario with these and more overrides."""
         self.check(scenario)
         return sim.load_scenario(scenario, [*self.texts, *more], self.workload)
+
+
+def _instead(scenario: Path) -> str:
+    """What to type where there is no such scenario: the name of one beside it, or the command that makes it."""
+    name = scenario.as_posix().removesuffix(".toml")
+    if name in sim.list_scenarios():
+        return f"; it is shipped: brokersim scenarios copy {name}"
+    if near := nearest(scenario.stem, [path.stem for path in scenario.parent.glob("*.toml")]):
+        return f", did you mean '{scenario.with_name(near)}.toml'?"
+    return (
+        f"; brokersim new {scenario.with_suffix('.toml')} writes a scenario to begin with, "
+        "brokersim scenarios lists those that are shipped"
+    )
 
 
 EVERY_RUN_OPTION = tuple(one.name for one in fields(RunOptions))

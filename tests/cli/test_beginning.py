@@ -92,6 +92,9 @@ def test_every_metric_and_key_is_explained(brokersim: Brokersim) -> None:
     assert about["faults.crash.brokers"] == "integer (at least 0) or string or a list of these, required"
     assert (about["tune.minimise"], about["network.qos"]) == ("metric or a list of these", "table, optional")
     assert not [key for key, kind in about.items() if "any value" in kind]
+    assert sim.explain("Notification delay") == sim.explain("notification_delay")
+    assert sim.explain("network.geometry.bits") == sim.explain("network.geometry.chord.bits")
+    assert "faults.crash.at: " in sim.explain("faults.at")
     assert brokersim("explain", "brokrs") == (
         2,
         "",
@@ -107,11 +110,17 @@ def test_shipped_scenarios_are_listed_and_copied_with_their_files(brokersim: Bro
     assert brokersim("validate", "mine/mesh-degree.toml")[0] == 0
     assert "is there already" in brokersim("scenarios", "copy", "what-if/mesh-degree", "mine")[2]
     assert "did you mean 'quickstart'?" in brokersim("scenarios", "copy", "quickstar")[2]
+    (tmp_path / "full").touch()
+    assert brokersim("scenarios", "copy", "quickstart", "full")[2].endswith("cannot be written (File exists)\n")
 
 
 def test_a_file_that_is_missing_comes_with_the_command_that_writes_it(brokersim: Brokersim) -> None:
     assert "brokersim new none.toml writes a scenario to begin with" in brokersim("plan", "none.toml")[2]
+    assert brokersim("run", "quickstart")[2].endswith(
+        "no such file; it is shipped: brokersim scenarios copy quickstart\n"
+    )
     brokersim("new", "mine.toml")
+    assert brokersim("run", "min.tml")[2].endswith("min.tml: no such file, did you mean 'mine.toml'?\n")
     assert "brokersim generate KIND --out w or" in brokersim("run", "mine.toml", "--workload", "w")[2]
 
 
