@@ -191,6 +191,14 @@ class Service(FixedTable):
         return self
 
 
+def check_overflow(overflow: str, **limits: int | None) -> None:
+    """Raise ValueError for an overflow rule other than the default where nothing is limited."""
+    if overflow != "drop-newest" and all(limit is None for limit in limits.values()):
+        raise ValueError(
+            f"overflow '{overflow}' without a limit, so that it has no effect (allowed with: {', '.join(limits)})"
+        )
+
+
 class Brokers(FixedTable):
     """The [brokers] section: how brokers serve messages."""
 
@@ -210,3 +218,16 @@ class Brokers(FixedTable):
         default=None, json_schema_extra=unit("1/s"), exclude_if=lambda rate: rate is None
     )
     """How many connections of users whose broker has crashed a broker accepts per second; by default any number."""
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Brokers:
+        limits = {
+            "servers": self.servers > 1,
+            "queue": self.queue is not None,
+            "queue_bytes": self.queue_bytes is not None,
+        }
+        for key, limited in limits.items():
+            if limited and self.service.kind == "none":
+                raise ValueError(f"{key} without a service time, so that no message waits (allowed with: service.kind)")
+        check_overflow(self.overflow, queue=self.queue, queue_bytes=self.queue_bytes)
+        return self

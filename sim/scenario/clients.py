@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from sim.base.units import BitRate, Duration, Sigma
-from sim.scenario.brokers import BoundedBytes, BoundedMessages
+from sim.scenario.brokers import BoundedBytes, BoundedMessages, check_overflow
 from sim.scenario.fixed_table import FixedTable
 
 _Window = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -69,6 +69,7 @@ class ClientsTable(FixedTable):
         for key in ("buffer", "buffer_bytes"):
             if getattr(self, key) is not None and not self.limits:
                 raise ValueError(f"{key} without a limit, so that no message waits (allowed with: rate, window)")
+        check_overflow(self.overflow, buffer=self.buffer, buffer_bytes=self.buffer_bytes)
         if self.reconnect_after and self.overflow != "disconnect":
             raise ValueError(f"overflow '{self.overflow}' takes no reconnect_after (allowed with: 'disconnect')")
         return self

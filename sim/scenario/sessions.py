@@ -12,7 +12,7 @@ from sim.base.errors import ScenarioError, unknown_of_many
 from sim.base.randomness import Streams
 from sim.base.units import Duration, PositiveDuration, format_duration, unit
 from sim.base.validation import show
-from sim.scenario.brokers import BoundedBytes, BoundedMessages
+from sim.scenario.brokers import BoundedBytes, BoundedMessages, check_overflow
 from sim.scenario.fixed_table import FixedTable
 from sim.workloads.format.workload import Workload
 from sim.workloads.models.sessions import OfflineRules, OfflineSpan, Will, retain, take_offline
@@ -99,6 +99,7 @@ class SessionsTable(FixedTable):
         for key, needed in (("will", self.will), ("expiry", self.expiry)):
             if needed is not None and not self.offline:
                 raise ValueError(f"{key} without users who go offline (allowed with: offline)")
+        check_overflow(self.overflow, queue=self.queue, queue_bytes=self.queue_bytes)
         return self
 
     def wrong(self, horizon: float) -> tuple[int, str] | None:

@@ -414,6 +414,10 @@ def test_the_way_to_users_has_units_and_slow_ones_differ_in_what_is_said() -> No
             ": buffer_bytes without a limit, so that no message waits (allowed with: rate, window)",
         ),
         (
+            {"rate": "1Mb/s", "overflow": "disconnect"},
+            ": overflow 'disconnect' without a limit, so that it has no effect (allowed with: buffer, buffer_bytes)",
+        ),
+        (
             {"rate": "1Mb/s", "reconnect_after": "1s"},
             ": overflow 'drop-newest' takes no reconnect_after (allowed with: 'disconnect')",
         ),
@@ -503,6 +507,15 @@ def test_a_preset_may_be_a_file_of_costs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("brokers", "mistake"),
     [
+        ({"queue": 9}, "brokers: queue without a service time, so that no message waits (allowed with: service.kind)"),
+        (
+            {"servers": 2},
+            "brokers: servers without a service time, so that no message waits (allowed with: service.kind)",
+        ),
+        (
+            {"service": {"kind": "gamma", "time": 1}, "overflow": "drop-oldest"},
+            "brokers: overflow 'drop-oldest' without a limit, so that it has no effect (allowed with: queue, queue_bytes)",
+        ),
         ({"service": {"kind": "gamma"}}, "brokers.service: kind 'gamma' needs a time above 0"),
         ({"service": {"send": "1us"}}, "brokers.service: kind 'none' takes no send above 0"),
         (
@@ -746,7 +759,10 @@ def test_tables_with_mistakes_are_not_checked_against_others(key: str) -> None:
 )
 def test_no_queue_has_room_for_nothing(key: str) -> None:
     """A limit of 0 is none at all with some brokers, so that it is not guessed what it means."""
-    rates = {"network": {"links": {"bandwidth": "1Mb/s"}, "clients": {"rate": "1Mb/s"}}}
+    rates = {
+        "network": {"links": {"bandwidth": "1Mb/s"}, "clients": {"rate": "1Mb/s"}},
+        "brokers": {"service": {"kind": "deterministic", "time": "1ms"}},
+    }
     load_scenario(rates, [f"{key}=1"])
     with pytest.raises(ScenarioError) as error:
         load_scenario(rates, [f"{key}=0"])

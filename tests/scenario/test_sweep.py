@@ -270,7 +270,7 @@ def test_values_are_what_they_resolve_to(tmp_path: Path) -> None:
         """
         selection = [{ kind = "static" }, { kind = "similarity", cluster_size = 3 }, { kind = "similarity" }]
         "network.brokers" = ["few.csv", "more.csv", 3, 4]
-        "brokers.queue" = [1, "unbounded"]
+        "network.sessions.queue" = [1, "unbounded"]
         horizon = ["1h", 7200]
         """,
     )
@@ -278,7 +278,7 @@ def test_values_are_what_they_resolve_to(tmp_path: Path) -> None:
     assert found == {
         "selection": ["static", '{ kind = "similarity", cluster_size = 3 }', '{ kind = "similarity" }'],
         "network.brokers": ["few.csv", "more.csv", 3, 4],
-        "brokers.queue": [1, "unbounded"],
+        "network.sessions.queue": [1, "unbounded"],
         "horizon": [3600.0, 7200.0],
     }
     assert experiment.points[0].base.network.brokers.content.names == ("a", "b")  # type: ignore[union-attr]
