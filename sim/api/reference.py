@@ -156,7 +156,9 @@ def _without_kind(path: str, kinds: set[str]) -> str:
 
 
 def _paragraph(head: str, text: str) -> str:
-    lines = textwrap.wrap(" ".join(text.split()), 100, initial_indent="    ", subsequent_indent="    ")
+    lines = textwrap.wrap(
+        " ".join(text.split()), 100, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False
+    )
     return "\n".join([head, *lines])
 
 

@@ -86,4 +86,7 @@ def _plugin(group: str, name: str) -> Iterator[str]:
 
 
 def _paragraph(text: str, indent: int) -> list[str]:
-    return textwrap.wrap(" ".join(text.split()), 100, initial_indent=" " * indent, subsequent_indent=" " * indent)
+    margin = " " * indent
+    return textwrap.wrap(
+        " ".join(text.split()), 100, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False
+    )
