@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import runpy
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ def ran(folder: Path, name: str, overrides: Sequence[str]) -> tuple[pd.DataFrame
 @pytest.mark.parametrize("name", NAMES)
 def test_each_is_a_question_that_the_page_answers(name: str) -> None:
     assert load_scenario(FOLDER / f"{name}.toml").title.endswith("?")
+    assert tomllib.loads((FOLDER / f"{name}.toml").read_text())["report"]["metrics"]
     command = f"brokersim run scenarios/what-if/{name}.toml"
     assert command in (FOLDER / f"{name}.toml").read_text()
     assert command in PAGE.read_text()

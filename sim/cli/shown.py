@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
@@ -41,6 +43,9 @@ PLAIN_WIDTH = 140
 """The width of tables that are not printed on a terminal, as rows of a sweep are long."""
 SHOWN = 20
 """The most rows of a table that are shown: pairs of topic and subscriber, points and variants."""
+_Column: TypeAlias = tuple[str, Sequence[str]]
+"""A head and the cells below it."""
+_Columns: TypeAlias = Sequence[_Column]
 
 
 def print_summary(results: Results) -> None:
@@ -51,7 +56,8 @@ def print_summary(results: Results) -> None:
     console = terminal.console()
     console.print(results.manifest["title"], style="bold")
     sweep = len(results.points) > 1
-    console.print(_points(results) if sweep else _variants(results))
+    for table in (_points if sweep else _variants)(results, console):
+        console.print(table)
     if results.manifest["replications"] > 1:
         console.print(method(results))
     for what, said in (("Precision", precision_said), ("Warm-up", warm_up_said)):
@@ -62,36 +68,60 @@ def print_summary(results: Results) -> None:
     print_headlines(headlines(results), console)
 
 
-def _variants(results: Results) -> Table:
-    variants = variants_of(results)
-    table = Table()
-    table.add_column("metric")
-    table.add_column("unit")
-    for variant in variants:
-        table.add_column(variant, justify="right")
-    for row in compare(results, headline_of(results)):
-        cells = ("\n".join(filter(None, texts(row, variant))) for variant in variants)
-        table.add_row(label(row.metric.name), row.scale[1], *cells, end_section=True)
-    return table
+def _variants(results: Results, to: Console) -> Iterator[Table]:
+    rows = compare(results, headline_of(results))
+    left = ("metric", [label(row.metric.name) for row in rows]), ("unit", [row.scale[1] for row in rows])
+    right = [(name, ["\n".join(filter(None, texts(row, name))) for row in rows]) for name in variants_of(results)]
+    return _that_fit(left, right, to, sections=True)
 
 
-def _points(results: Results) -> Table:
+def _points(results: Results, to: Console) -> Iterator[Table]:
     variants, manifest = variants_of(results), results.manifest
     units = {key: unit_of(key, manifest["scenario"], manifest["variants"]) for key in results.points.columns}
-    table = Table(*(key.replace(".", ".\n") for key in units), "variant")
-    columns = []
+    shown = [(point, name) for point in range(len(results.points)) for name in variants][:SHOWN]
+    left = [
+        (key.replace(".", ".\n"), [text_of(manifest["points"][point][key], units[key]) for point, _ in shown])
+        for key in units
+    ]
+    right = []
     for metric in headline_of(results):
         outcomes = [row.outcomes for row in compare_points(results, metric)]
         means = [abs(one.value.mean) for row in outcomes for one in row.values() if one.value.n]
         factor, unit = scale(METRICS[metric].unit, max(means, default=0.0))
-        table.add_column(f"{label(metric)}\n({unit})" if unit != "–" else label(metric), justify="right")
-        columns.append(
-            [["\n".join(filter(None, describe(row[name].value, factor))) for name in variants] for row in outcomes]
+        head = f"{label(metric)}\n({unit})" if unit != "–" else label(metric)
+        right.append(
+            (head, ["\n".join(filter(None, describe(outcomes[at][name].value, factor))) for at, name in shown])
         )
-    at = [(point, i) for point in range(len(results.points)) for i in range(len(variants))]
-    for point, i in at[:SHOWN]:
-        values = [text_of(value, units[key]) for key, value in manifest["points"][point].items()]
-        table.add_row(*values, variants[i], *(column[point][i] for column in columns))
+    return _that_fit([*left, ("variant", [name for _, name in shown])], right, to)
+
+
+def _that_fit(left: _Columns, right: _Columns, to: Console, sections: bool = False) -> Iterator[Table]:
+    """Tables in which no word is cut, each with all left columns and as many right ones as the console has room for, at least one."""
+    taken = list[_Column]()
+    for column in right:
+        if taken and not _fits([*left, *taken, column], to.width):
+            yield _table(left, taken, sections)
+            taken.clear()
+        taken.append(column)
+    yield _table(left, taken, sections)
+
+
+def _fits(columns: _Columns, width: int) -> bool:
+    """Whether a table's longest word fits its columns, as Rich makes the widest ones equal where there is not enough room."""
+    found = [(head, *cells) for head, cells in columns]
+    longest = max(cell_len(word) for column in found for text in column for word in text.split())
+    lines = [max(cell_len(line) for text in column for line in text.splitlines()) for column in found]
+    return sum(min(line, longest) + 3 for line in lines) + 1 <= width  # with borders
+
+
+def _table(left: _Columns, right: _Columns, sections: bool) -> Table:
+    table = Table()
+    for head, _ in left:
+        table.add_column(head, overflow="fold")
+    for head, _ in right:
+        table.add_column(head, justify="right", overflow="fold")
+    for cells in zip(*(cells for _, cells in (*left, *right)), strict=True):
+        table.add_row(*cells, end_section=sections)
     return table
 
 

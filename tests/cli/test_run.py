@@ -73,6 +73,32 @@ def test_a_run_prints_a_summary_and_where_the_results_are(brokersim: Brokersim, 
     assert load_results(tmp_path / "results" / "tiny").failed == []
 
 
+def test_a_wide_summary_becomes_several_tables_in_which_no_word_is_cut(brokersim: Brokersim, tmp_path: Path) -> None:
+    names = [
+        "retransmissions",
+        "acknowledgements",
+        "remembered_identities",
+        "user_notification_delay_p99",
+        "handovers",
+        "unavailability",
+    ]
+    (tmp_path / "tiny.toml").write_text(
+        TINY.replace('"handovers", "queue_wait"', ", ".join(f'"{name}"' for name in names))
+        + '[sweep]\n"network.brokers" = [3, 4]\n'
+    )
+    status, out, _ = brokersim("run", "tiny.toml", "--jobs", "1")
+    assert status == 0
+    heads = [re.findall(r"[\w-]+", line) for line in out.splitlines() if line.startswith("┃")]
+    assert sum(words.count("variant") for words in heads) > 1
+    shown = [word for words in heads for word in words]
+    assert all(shown.count(word) >= 1 for name in names for word in name.split("_"))
+    assert "…" not in out
+    assert max(map(len, out.splitlines())) <= 100
+    assert sum(line.startswith("│ 3") and "static" in line for line in out.splitlines()) == sum(
+        words.count("variant") for words in heads
+    )
+
+
 def test_what_is_to_be_known_of_a_measured_latency_is_noted_once(brokersim: Brokersim, tmp_path: Path) -> None:
     """Hosts 1 and 2 were not measured: four runs in two processes warn of it, and the scenario in the report names the files."""
     files = {
