@@ -290,7 +290,7 @@ def nats_leaves(folder: Path) -> Iterator[tuple[list[int], Callable[[], Links]]]
             )
 
         def leaf_of(broker: int) -> Any:
-            return _asked(monitors[broker], "leafz")["leafs"]
+            return _asked(monitors[broker], "leafz")["leafs"] or []  # null while there is none
 
         def links() -> Links:
             found = {}

@@ -80,7 +80,7 @@ def test_a_wide_summary_becomes_several_tables_in_which_no_word_is_cut(brokersim
         "remembered_identities",
         "user_notification_delay_p99",
         "handovers",
-        "unavailability",
+        "user_unavailability",
     ]
     (tmp_path / "tiny.toml").write_text(
         TINY.replace('"handovers", "queue_wait"', ", ".join(f'"{name}"' for name in names))
