@@ -210,6 +210,15 @@ def test_subscriptions_end_with_the_session_unless_it_is_persistent() -> None:
     assert changes(*NIGHT, persistent=True) == [(1, "news", 1)]
 
 
+def test_who_unsubscribes_after_the_session_has_expired_has_nothing_to_give_up() -> None:
+    read = [Row(time * 1_000_000, *row) for time, *row in (*NIGHT[:4], (9, "unsubscribe", "c", "news"))]
+    for expiry, ended, ignored in ((2, 7, True), (4, 9, False), (5, 9, False)):
+        workload, unused = event_workload(log([read[0]._replace(clean=0, expiry=expiry), *read[1:]])[0])
+        assert workload is not None
+        assert unused.no_effect.tolist() == [False] * 3 + [ignored]
+        assert workload.subscription_events.time.tolist() == [1, ended][: 1 + (ended < workload.horizon)]
+
+
 def test_a_client_that_connects_again_begins_a_new_session() -> None:
     read = [Row(time * 1_000_000, *row) for time, *row in (*NIGHT[:2], (4, "connect", "c", None))]
     for persistent, left in ((False, [1, -1]), (True, [1])):

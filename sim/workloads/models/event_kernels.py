@@ -165,9 +165,10 @@ def follow_sessions(
         opened = session[who] >= 0
         if what == SUBSCRIBE:
             clients.fleeting[pair[row]] = fleeting[row]
+        expired = not opened and now > min(left[who] + keep[who], LOG_NEVER)
         if (
             (what == DISCONNECT and not opened)
-            or (what == UNSUBSCRIBE and not held[pair[row]])
+            or (what == UNSUBSCRIBE and (expired or not held[pair[row]]))
             or (what == SUBSCRIBE and opened and held[pair[row]])
         ):
             found.effect[row] = False
