@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from sim.base.units import PositiveDuration, format_duration
+from sim.scenario.brokers import Service
 from sim.scenario.fixed_table import FixedTable
 
 
@@ -38,14 +39,18 @@ class DeliveryTable(FixedTable):
         return self
 
 
-WITHOUT_GUARANTEE = "has no effect on best-effort delivery (allowed with: guarantee)"
+WITHOUT_GUARANTEE = "has no effect on best-effort delivery (allowed with: network.delivery.guarantee)"
 """What is wrong with the keys of `without_guarantee`."""
 
 
-def without_guarantee(tables: Sequence[DeliveryTable]) -> list[str]:
-    """The keys about sending again that some tables set, if none has a guarantee under which anything is."""
+def without_guarantee(variants: Iterable[tuple[DeliveryTable, Service]]) -> list[tuple[str, ...]]:
+    """The keys about sending again that some variants set, if none has a guarantee under which anything is."""
+    found = list(variants)
+    tables = [table for table, _ in found]
     if any(table.guarantee != "best-effort" for table in tables):
         return []
     keys = DeliveryTable.model_fields.keys() - {"guarantee", "store"}
     default = DeliveryTable()
-    return sorted(key for key in keys if any(getattr(table, key) != getattr(default, key) for table in tables))
+    changed = sorted(key for key in keys if any(getattr(table, key) != getattr(default, key) for table in tables))
+    served = [("brokers", "service", "acknowledgement")] if any(service.acknowledgement for _, service in found) else []
+    return [*(("network", "delivery", key) for key in changed), *served]

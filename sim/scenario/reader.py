@@ -146,9 +146,9 @@ class _Reader:
         if not self.mistakes:
             for keys, text in _too_many_runs(points, precision):
                 self.mistakes.add(keys, text)
-        tables = [scenario.network.delivery for point in points for scenario in point.variants.values()]
-        for key in [] if tune else without_guarantee(tables):
-            self.mistakes.add(("network", "delivery", key), WITHOUT_GUARANTEE)
+        variants = [variant for point in points for variant in point.variants.values()]
+        for keys in [] if tune else without_guarantee((one.network.delivery, one.brokers.service) for one in variants):
+            self.mistakes.add(keys, WITHOUT_GUARANTEE)
         if tune and not self.mistakes:
             self._check_tuned(tune)
         if self.mistakes or report is None:

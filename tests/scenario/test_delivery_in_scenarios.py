@@ -58,7 +58,10 @@ def test_all_of_it_reaches_the_brokers(tmp_path: Path) -> None:
         ("attempts = 0", "attempts"),
         ('store = "disk"', "persistent"),
         ('timout = "1s"', "timeout"),
-        ('expire_after = "1s"', "expire_after: has no effect on best-effort delivery (allowed with: guarantee)"),
+        (
+            'expire_after = "1s"',
+            "expire_after: has no effect on best-effort delivery (allowed with: network.delivery.guarantee)",
+        ),
     ],
 )
 def test_impossible_guarantees_are_refused_in_a_sentence(tmp_path: Path, line: str, told: str) -> None:
@@ -68,6 +71,16 @@ def test_impossible_guarantees_are_refused_in_a_sentence(tmp_path: Path, line: s
         load_scenario(path)
     assert told in str(error.value)
     assert len(str(error.value).splitlines()) <= 2
+
+
+def test_without_a_guarantee_nobody_serves_acknowledgements(tmp_path: Path) -> None:
+    path = tmp_path / "scenario.toml"
+    path.write_text(BASE)
+    cost = ["brokers.service={ kind = 'deterministic', time = '1ms', acknowledgement = '1us' }"]
+    with pytest.raises(InputError, match=r"brokers\.service\.acknowledgement: has no effect on best-effort delivery"):
+        load_scenario(path, cost)
+    kept = load_scenario(path, [*cost, "network.delivery.guarantee='exactly-once'"])
+    assert kept.base.brokers.service.acknowledgement == 1e-6
 
 
 def test_keys_of_guarantees_serve_the_variants_that_have_one(tmp_path: Path) -> None:
