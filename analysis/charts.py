@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 CHART_ROWS = 4500
 """The most rows of a chart; Altair refuses more than 5,000."""
 _DECADES = 4
+_FEW = 10
+"""The most steps between whole numbers that are all labelled."""
 PICTURES = (".svg", ".png", ".pdf")
 
 # Okabe and Ito's colours, distinguishable with any colour vision, without the yellow that fades on white; dashes
@@ -214,6 +216,14 @@ def log_ticks(low: float, high: float) -> list[float]:
     steps = range(1, 10) if decades < 1 else (1, 2, 5) if decades <= _DECADES else (1,)
     ticks = [float(f"{step * 10.0**power:.6g}") for power in range(first, last + 1) for step in steps]
     return [tick for tick in ticks if low <= tick <= high] or [low, high]
+
+
+def whole_axis(low: int, high: int) -> alt.Axis:
+    """An axis with labels at whole numbers only."""
+    import altair as alt
+
+    # with few steps Vega has labels between them, whatever the least step
+    return alt.Axis(format=",d", **({"values": [*range(low, high + 1)]} if high - low <= _FEW else {"tickMinStep": 1}))
 
 
 def rounded(values: pd.Series) -> pd.Series:

@@ -8,7 +8,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from analysis.charts import CHART_ROWS, Figure, axis_title, by_colour, by_dash, rounded, spec_of
+from analysis.charts import CHART_ROWS, Figure, axis_title, by_colour, by_dash, rounded, spec_of, whole_axis
 from analysis.comparison import by_replication, label, variants_of
 from analysis.formatting import number, scale, with_unit
 from sim.experiments.results import Results
@@ -29,7 +29,7 @@ def convergence(results: Results, metrics: Sequence[str]) -> list[Figure]:
         names = variants_of(results)
         factor, unit = scale(METRICS[metric].unit, table["mean"].abs().max())
         shown = table.assign(**{name: rounded(table[name] / factor) for name in ("mean", "low", "high")})
-        whole = alt.Axis(tickMinStep=1, format="d")
+        whole = whole_axis(2, int(table["replications"].max()))
         x = alt.X("replications:Q", title="replications", axis=whole, scale=alt.Scale(zero=False, nice=False))
         title = axis_title(label(metric), unit)
         y = alt.Y("mean:Q", title=title, scale=alt.Scale(zero=False))

@@ -8,7 +8,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from analysis.charts import CHART_ROWS, Figure, axis_title, by_colour, by_dash, log_ticks, rounded, spec_of
+from analysis.charts import CHART_ROWS, Figure, axis_title, by_colour, by_dash, log_ticks, rounded, spec_of, whole_axis
 from analysis.comparison import by_replication, compare, headline_of, label, texts, variants_of
 from analysis.convergence import convergence
 from analysis.formatting import number, scale, with_unit
@@ -263,7 +263,10 @@ def _load(results: Results) -> list[Figure]:
         .mark_line(strokeWidth=1.8, point={"size": 14} if table["rank"].max() <= 60 else False)
         .encode(
             x=alt.X(
-                "rank:Q", title="broker, heaviest first", axis=alt.Axis(tickMinStep=1), scale=alt.Scale(nice=False)
+                "rank:Q",
+                title="broker, heaviest first",
+                axis=whole_axis(1, int(table["rank"].max())),
+                scale=alt.Scale(nice=False),
             ),
             y=alt.Y(
                 "subscriptions:Q",

@@ -37,19 +37,30 @@ def topic_marks(results: Results, each: int = _MARKS) -> pd.DataFrame:
 
 
 def topic_scatter(results: Results) -> list[Figure]:
-    """Audience against rate, coloured by delay where that is known, or by variant."""
+    """Audience against rate: coloured by delay, a chart for each variant, where that is known, else by variant in one chart."""
     names = variants_of(results)
     table = topic_marks(results, min(_MARKS, CHART_ROWS // len(names)))
     table = table[(table["users"] > 0) & (table["rate"] > 0)]
     if table.empty:
         return []
+    if not table["delay"].notna().any():
+        return [_scatter(table, "", 0, by_colour(names), 1.0, "s")]
+    factor, unit = scale("s", float(table["delay"].median()))
+    ends = rounded(table["delay"].agg(["min", "max"]) / factor).tolist()  # the same colours in all charts
+    key = alt.Legend(title=["delay", f"({unit})"], orient="right", format=",.3~r")
+    colour = alt.Color("delay:Q", scale=alt.Scale(scheme="viridis", reverse=True, domain=ends), legend=key)
+    shown = [(name, table[table["variant"] == name]) for name in names]
+    return [
+        _scatter(part, name if len(names) > 1 else "", place, colour, factor, unit)
+        for place, (name, part) in enumerate(shown)
+        if len(part)
+    ]
+
+
+def _scatter(table: pd.DataFrame, variant: str, place: int, colour: alt.Color, factor: float, unit: str) -> Figure:
+    """One chart, of a variant if it is named; delays are divided by the factor, to be in the unit."""
     known = table["delay"].notna().any()
-    factor, unit = scale("s", float(table["delay"].median())) if known else (1.0, "s")
     shown = table.assign(rate=rounded(table["rate"]), delay=rounded(table["delay"] / factor))
-    colour = by_colour(names)
-    if known:
-        key = alt.Legend(title=["delay", f"({unit})"], orient="right", format=",.3~r")
-        colour = alt.Color("delay:Q", scale=alt.Scale(scheme="viridis", reverse=True), legend=key)
     ticks = {name: log_ticks(shown[name].min(), shown[name].max()) for name in ("users", "rate")}
     users, rate = (alt.Axis(format=",.3~r", values=ticks[name]) for name in ("users", "rate"))
     log = alt.Scale(type="log", nice=False, padding=10)
@@ -79,6 +90,8 @@ def topic_scatter(results: Results) -> list[Figure]:
         else " With `topic_delays = true`, colours are delays to brokers."
     )
     described = f"{number(len(table))} topics by audience and rate; most copies: {most['topic']}, {number(most['users'])} users."
-    return [
-        Figure("topics", "topics", "audience and rate of topics", caption, described, {**spec_of(chart), "height": 320})
-    ]
+    title = f"audience and rate of topics{f': {variant}' if variant else ''}"
+    spec = {**spec_of(chart), "height": 320}
+    return Figure(
+        f"topics-{place}" if variant else "topics", "topics", title, caption, described, spec, variant=variant or None
+    )

@@ -14,7 +14,7 @@ from fake_results import write_results
 from scipy import stats
 
 from analysis import trees
-from analysis.charts import Figure, log_ticks, save_figures, spec_of
+from analysis.charts import Figure, log_ticks, save_figures, spec_of, whole_axis
 from analysis.comparison import by_replication
 from analysis.convergence import running_means
 from analysis.figures import figures, metrics_over_time
@@ -110,6 +110,13 @@ def test_means_converge_to_those_of_all_replications(results: Results) -> None:
     assert found["mean"].tolist() == pytest.approx(values.expanding().mean().tolist()[1:])
     low, high = stats.t.interval(0.95, 2, values[:3].mean(), stats.sem(values[:3]))
     assert found[["low", "high"]].to_numpy()[1] == pytest.approx([low, high])
+
+
+@pytest.mark.parametrize("high", [3, 4, 12, 13])
+def test_only_whole_numbers_of_replications_are_labelled(high: int) -> None:
+    axis = whole_axis(2, high).to_dict()
+    assert axis.get("values", []) == (list(range(2, high + 1)) if high <= 12 else [])
+    assert ("tickMinStep" in axis) == (high > 12)
 
 
 def test_a_paper_has_column_width_and_no_colours(charts: list[Figure], tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import sim
@@ -74,6 +76,15 @@ def test_delays_of_topics_add_up_to_those_of_the_run_and_colour_the_scatter(movi
     busiest = topics.sort_values(["copies", "publications"], ascending=False, kind="stable").iloc[0]
     assert hot.columns[-2:] == ("delay to brokers", "longest")
     assert hot.rows[0][-2:] == tuple(quantity(busiest[f"notification_delay{which}"], "s") for which in ("", "_max"))
+
+
+def test_delays_of_topics_have_a_chart_for_each_variant_with_the_same_colours(tmp_path: Path) -> None:
+    """In one chart the marks of variants would hide each other, as their topics have the same audiences and rates."""
+    charts = topic_scatter(sim.run({**SCENARIO, "replications": 1, "topic_delays": True}, out=tmp_path / "r"))
+    assert [(chart.name, chart.variant) for chart in charts] == [("topics-0", "static"), ("topics-1", "similarity")]
+    ends = [chart.spec["encoding"]["color"]["scale"]["domain"] for chart in charts]
+    drawn = [row["delay"] for chart in charts for rows in chart.spec["datasets"].values() for row in rows]
+    assert ends[0] == ends[1] == [min(drawn), max(drawn)]
 
 
 def test_windows_have_no_metric_of_which_nobody_knows_how_it_adds_up(moving: Results) -> None:

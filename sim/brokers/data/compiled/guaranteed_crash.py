@@ -1,4 +1,7 @@
-"""Crashes and restarts of brokers in the compiled engine where there is a guarantee, as in `sim.brokers.data.kept`."""
+"""Crashes and restarts of brokers in the compiled engine where there is a guarantee, as in `sim.brokers.data.kept`.
+
+Without one, a crash ends publications, which nobody keeps (`sim.brokers.data.compiled.crash`); here it ends copies, and acknowledgements too.
+"""
 
 from __future__ import annotations
 
