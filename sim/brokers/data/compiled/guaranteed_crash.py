@@ -1,6 +1,7 @@
 """Crashes and restarts of brokers in the compiled engine where there is a guarantee, as in `sim.brokers.data.kept`.
 
-Without one, a crash ends publications, which nobody keeps (`sim.brokers.data.compiled.crash`); here it ends copies, and acknowledgements too.
+Without one, a crash ends publications, which nobody keeps (`sim.brokers.data.compiled.crash`); here it ends copies and
+acknowledgements.
 """
 
 from __future__ import annotations
