@@ -59,9 +59,8 @@ class EventEngine:
         for number in self._held.pop(broker, []):
             self._carrier.depart(number, ~broker, self.rule.window(number))
         self.rule.finished.record()
-        return [
-            message for message in controls if not isinstance(message.carries, Attempt)
-        ]  # acknowledgements are lost
+        # acknowledgements are lost with the broker
+        return [message for message in controls if not isinstance(message.carries, Attempt)]
 
     def restart(self, broker: int) -> None:
         """Send again what the broker still keeps."""

@@ -10,9 +10,8 @@ from sim.base.arrays import Columns
 from sim.base.compiled import inlined, kernel
 from sim.brokers.statistics.exact_sums import UNIT, add_exactly, exact_sums
 
-_COLUMNS = (
-    5  # deliveries, the three integers of an exact sum, and the bits of the largest delay, which order as it does
-)
+_COLUMNS = 5
+"""Deliveries, the three integers of an exact sum, and the bits of the largest delay, which order as it does."""
 TO_BROKERS, TO_USERS = 0, _COLUMNS
 """Where in a row the columns of brokers begin, and those of users."""
 TOPIC_DELAYS = 2 * _COLUMNS

@@ -17,10 +17,8 @@ from sim.brokers.statistics.ledger import ROWS
 MESSAGE = np.dtype(
     [
         ("time", "f8"),  # s; for a message waiting in a queue, its service time
-        (
-            "arrived",
-            "f8",
-        ),  # s, at the broker where it waits or is served; of an acknowledgement on its way, how long it will be
+        # s, at the broker where it waits or is served; for an acknowledgement on its way, the service time that it will take
+        ("arrived", "f8"),
         ("sequence", "i8"),  # orders simultaneous events by when they were scheduled
         ("flight", "i4"),  # or the number of a control message
         ("position", "i4"),  # or the broker that serves a control message
