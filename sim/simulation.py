@@ -27,6 +27,7 @@ from sim.brokers.fabric.delivery import DeliverySetting
 from sim.brokers.fabric.stations import StationSetting
 from sim.brokers.fabric.transmission import LinkSetting
 from sim.brokers.network import Network, NetworkSetting
+from sim.brokers.users.leg_distances import DistanceSetting
 from sim.brokers.users.legs import ClientSetting, QualitySetting, SessionSetting, Speed
 from sim.brokers.users.reconnect import ReconnectSetting
 from sim.files.inputs import File
@@ -53,7 +54,7 @@ from sim.workloads.faults.fault import Fault, FaultModel, FaultSetting, Slowdown
 from sim.workloads.faults.promises import FaultPromises
 from sim.workloads.faults.schedule import FaultSchedule, impossible, resolve_faults
 from sim.workloads.format.traits import Traits, traits_of
-from sim.workloads.format.workload import Topics, Workload
+from sim.workloads.format.workload import Topics, Users, Workload
 from sim.workloads.models.live_filters import with_topics_of_filters
 from sim.workloads.models.location import redrawn
 from sim.workloads.promises import Generator, WorkloadPromises
@@ -192,7 +193,7 @@ def build(scenario: Scenario, workload: Workload, replication: int) -> Network:
         control_count=scenario.network.control_count,
         stations=_stations(scenario.brokers),
         links=_links(scenario.network.links),
-        clients=_clients(scenario.network),
+        clients=_clients(scenario.network, sites, workload.users),
         sessions=_sessions(scenario.network),
         quality=_quality(scenario.network.qos),
         publishing=publishing,
@@ -257,8 +258,10 @@ def _links(table: LinksTable) -> LinkSetting:
     return LinkSetting(**rates, loss=table.loss, buffer=table.buffer, buffer_bytes=table.buffer_bytes)
 
 
-def _clients(network: NetworkTable) -> ClientSetting:
+def _clients(network: NetworkTable, sites: Sites, users: Users) -> ClientSetting:
     """The legs to users, with rates in bytes per second."""
+    if network.clients.per_km and np.isnan(users.latitude).any():
+        raise ScenarioError("network.clients.per_km: some user has no place (allowed: a place for each user, or 0)")
     table, slow = network.clients, network.clients.slow
     speed = Speed(table.latency, _bytes_per_second(table.rate), table.window)
     slower = Speed(
@@ -269,7 +272,8 @@ def _clients(network: NetworkTable) -> ClientSetting:
     shared = {
         name: getattr(table, name) for name in ("jitter", "buffer", "buffer_bytes", "overflow", "reconnect_after")
     }
-    return ClientSetting(speed, slow.share, slow.first, slower, **shared, until=network.delay_until)
+    distance = DistanceSetting(table.per_km, sites.latitude, sites.longitude) if table.per_km else None
+    return ClientSetting(speed, slow.share, slow.first, slower, **shared, until=network.delay_until, distance=distance)
 
 
 def _sessions(network: NetworkTable) -> SessionSetting:

@@ -76,7 +76,8 @@ OURS: dict[str, Metric] = {
         *_delay(
             "user_notification_delay",
             "delivered_users",
-            "time from the publisher's broker to the moment of `delay_until`, mean over delivered (publication, user) pairs",
+            "time from the publisher's broker (or, with `clients.per_km`, the publisher) to the moment of `delay_until`, "
+            "mean over delivered (publication, user) pairs",
             LATER,
         ),
         _seconds(

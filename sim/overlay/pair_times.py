@@ -29,6 +29,12 @@ class TimesRecord(NamedTuple):
     per_arc: float
 
 
+def on_unit_sphere(latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The points (n, 3) on a unit sphere of positions in degrees (n)."""
+    phi, theta = np.radians(latitude), np.radians(longitude)
+    return np.stack([np.cos(phi) * np.cos(theta), np.cos(phi) * np.sin(theta), np.sin(phi)], 1)
+
+
 @inlined
 def time_over(x: float, y: float, z: float, base: float, per_arc: float) -> float:
     """The time over a chord of the unit sphere with these coordinates."""
@@ -79,9 +85,8 @@ class PairTimes:
         cls, latitude: NDArray[np.float64], longitude: NDArray[np.float64], base: float, per_radian: float
     ) -> PairTimes:
         """Create times of a base (s) plus seconds per radian of the great circle; positions are in degrees."""
-        phi, theta = np.radians(latitude), np.radians(longitude)
-        places = np.stack([np.cos(phi) * np.cos(theta), np.cos(phi) * np.sin(theta), np.sin(phi)], 1)
-        return cls(TimesRecord(np.zeros(len(phi), np.int32), np.zeros((1, 1)), places, base, 2 * per_radian))
+        places = on_unit_sphere(latitude, longitude)
+        return cls(TimesRecord(np.zeros(len(places), np.int32), np.zeros((1, 1)), places, base, 2 * per_radian))
 
     def __len__(self) -> int:
         return len(self.record.group)

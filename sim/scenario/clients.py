@@ -43,8 +43,10 @@ class ClientsTable(FixedTable):
 
     latency: Duration = 0.0
     """The time from the broker to a user, and of an acknowledgement back."""
+    per_km: Duration = Field(default=0.0, exclude_if=lambda time: not time)
+    """The further time per kilometre between a user's place and its broker, of messages either way."""
     jitter: Sigma = 0.0
-    """The σ of a lognormal factor with mean 1 on the latency of each message; they keep their order."""
+    """The σ of a lognormal factor with mean 1 on the latency of each message to a user; they keep their order."""
     rate: BitRate | None = None
     """The rate at which a user receives messages; unlimited by default."""
     window: _Window | None = None
@@ -62,10 +64,12 @@ class ClientsTable(FixedTable):
 
     @model_validator(mode="after")
     def _makes_sense(self) -> ClientsTable:
-        if not self.latency and not self.slow.latency:
+        if not self._have_latency:
             for key in ("jitter", "window"):
                 if getattr(self, key) or (key == "window" and self.slow.window):
-                    raise ValueError(f"{key} without a latency, so that it has no effect (allowed with: latency)")
+                    raise ValueError(
+                        f"{key} without a latency, so that it has no effect (allowed with: latency, per_km)"
+                    )
         for key in ("buffer", "buffer_bytes"):
             if getattr(self, key) is not None and not self.limits:
                 raise ValueError(f"{key} without a limit, so that no message waits (allowed with: rate, window)")
@@ -82,4 +86,8 @@ class ClientsTable(FixedTable):
     @property
     def takes_time(self) -> bool:
         """Whether users receive a message later than their broker has served it."""
-        return self.limits or bool(self.latency or self.slow.latency)
+        return self.limits or self._have_latency
+
+    @property
+    def _have_latency(self) -> bool:
+        return bool(self.latency or self.slow.latency or self.per_km)

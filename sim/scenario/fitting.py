@@ -68,12 +68,16 @@ def misfits(scenario: Scenario, traits: Traits, once: Once = each_time) -> Itera
         for key in _rates(network):
             without = f"(allowed: publications with bytes, or no {key.rpartition('.')[2]})"
             yield f"network.{key}: no publication of the workload has a size {without}"
+    if network.clients.per_km and not traits.places:
+        yield "network.clients.per_km: a workload without places has no distances (allowed: a workload with places, or 0)"
     yield from _content(scenario, traits) if traits.content else _topics(scenario, traits)
     geometry = plugins.load("geometry", network.geometry.kind)
     if plugins.are_ours(geometry):
         own = getattr(network.geometry.parameters, "pns", False)  # the one that makes nodes brokers in some cases only
         yield from overlay_misfits(scenario, geometry, bool(own), plans_members(scenario.faults))
     brokers, sites = _known_sites(network.brokers, traits)
+    if network.clients.per_km and traits.places and sites is not None and not sites.have_places:
+        yield "network.clients.per_km: brokers without places have no distances (allowed: a file with latitude and longitude)"
     for table in (network.latency, network.geometry, scenario.selection):
         if hasattr(table.parameters, "unfit") and plugins.are_ours(type(table.parameters)):
             wrong = once(_unfit, table.parameters, brokers, sites)

@@ -182,7 +182,8 @@ class NetworkTable(FixedTable):
     def _has_clients_where_needed(self) -> NetworkTable:
         if self.delay_until == "client" and not self.clients.takes_time:
             raise ValueError(
-                "delay_until 'client' without legs to users that take time (allowed with: clients.latency, clients.rate)"
+                "delay_until 'client' without legs to users that take time "
+                "(allowed with: clients.latency, clients.per_km, clients.rate)"
             )
         return self
 

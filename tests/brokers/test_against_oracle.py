@@ -18,6 +18,7 @@ import tiny
 from depth import least, tried
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from oracles import clients as clients_oracle
 from oracles import faults as faults_oracle
 from oracles import guarantees as guarantees_oracle
@@ -31,6 +32,7 @@ from sim.brokers.control.healing import HealingSetting
 from sim.brokers.fabric.delivery import DeliverySetting
 from sim.brokers.fabric.transmission import LinkSetting
 from sim.brokers.network import Network, NetworkSetting
+from sim.brokers.users.leg_distances import DistanceSetting
 from sim.brokers.users.legs import ClientSetting, QualitySetting, SessionSetting, Speed
 from sim.brokers.users.reconnect import ReconnectSetting
 from sim.files.inputs import File
@@ -141,6 +143,7 @@ def random_clients(seed: int, rates: tuple[float, float]) -> dict[str, Any]:
         "overflow": rng.choice(("drop-newest", "drop-oldest", "disconnect")),
         "reconnect_after": rng.choice((0.0, GRAIN, 1.0)),
         "until": rng.choice(("broker", "served", "client", "client")),
+        "per_km": rng.choice((0.0, 0.01)),
     }
 
 
@@ -505,7 +508,7 @@ def built(case: Case, world: Workload | None = None, **setting: Any) -> Network:
         topics=case.topics,
         horizon=case.horizon + 4 * GRAIN,
     )
-    world = with_quality(case, with_sessions(case, world))
+    world = with_places(case, with_quality(case, with_sessions(case, world)))
     geometry = overlay(case)
     return Network(
         NetworkSetting(
@@ -521,7 +524,7 @@ def built(case: Case, world: Workload | None = None, **setting: Any) -> Network:
             control_count=case.control_count,
             regions=None if case.regions is None else np.array(case.regions),
             links=LinkSetting(**case.lines),
-            clients=ClientSetting(**case.clients),
+            clients=client_setting(case),
             sessions=SessionSetting(**session_setting(case)),
             quality=quality_setting(case),
             reconnect=reconnect(case),
@@ -542,6 +545,46 @@ def built(case: Case, world: Workload | None = None, **setting: Any) -> Network:
         world,
         Streams(case.seed),
     )
+
+
+def places(case: Case, what: str, many: int) -> NDArray[np.float64]:
+    """Latitudes and longitudes (2, many), within some 100 km."""
+    drawn = np.random.default_rng([case.seed, *what.encode()]).random((2, many))
+    return drawn + np.array([[40.0], [9.0]])
+
+
+def with_places(case: Case, world: Workload) -> Workload:
+    """The workload with places of users, where distances take time."""
+    if not case.clients.get("per_km"):
+        return world
+    homes, ways = places(case, "users", len(world.users)), places(case, "movements", len(world.movements))
+    users = replace(world.users, latitude=homes[0], longitude=homes[1])
+    return replace(world, users=users, movements=replace(world.movements, latitude=ways[0], longitude=ways[1]))
+
+
+def client_setting(case: Case) -> ClientSetting:
+    """The way to users."""
+    given = dict(case.clients)
+    per_km = given.pop("per_km", 0.0)
+    distance = DistanceSetting(per_km, *places(case, "brokers", case.brokers)) if per_km else None
+    return ClientSetting(**given, distance=distance)
+
+
+def expected_distance(case: Case, per_km: float) -> Callable[[int, int, float], float]:
+    """The time over the distance of a user to a broker at a time, by the spherical law of cosines."""
+    homes, ways = places(case, "users", len(case.wants)), places(case, "movements", len(case.movements))
+    sites = places(case, "brokers", case.brokers)
+
+    def away(user: int, broker: int, time: float) -> float:
+        here = homes[:, user]
+        for (moved, who, *_), there in zip(case.movements, ways.T, strict=True):
+            if who == user and moved <= time:
+                here = there
+        (phi, theta), (to_phi, to_theta) = np.radians(here), np.radians(sites[:, broker])
+        cosine = math.sin(phi) * math.sin(to_phi) + math.cos(phi) * math.cos(to_phi) * math.cos(theta - to_theta)
+        return per_km * 6371.0088 * math.acos(min(cosine, 1.0))
+
+    return away
 
 
 def session_setting(case: Case) -> dict[str, Any]:
@@ -890,6 +933,7 @@ def expected_clients(case: Case) -> clients_oracle.Clients:
     streams, given = Streams(case.seed), dict(case.clients)
     still = {"slow": Speed(), "slow_share": 0.0, "speed": Speed(), "jitter": 0.0}
     slow, share, fast, sigma = (given.pop(name, default) for name, default in still.items())
+    per_km = given.pop("per_km", 0.0)
     jitter_key, slow_key = streams.key("client jitter"), streams.key("slow clients")
 
     def way(user: int) -> clients_oracle.Way:
@@ -907,6 +951,7 @@ def expected_clients(case: Case) -> clients_oracle.Clients:
         sessions=sessions,
         quality=expected_quality(case),
         again=again,
+        **({"away": expected_distance(case, per_km)} if per_km else {}),
     )
 
 
@@ -1094,7 +1139,8 @@ def compare_delays(network: Network, truth: oracle.Network) -> None:
         count(number, time, "brokers")
     for (number, _), coming in truth.came.items():
         if coming.fate == "delivered" and coming.kind == "live":
-            count(number, coming.moment(truth.setting.clients.until), "users")
+            published = truth.world.publications[number][0]
+            count(number, published + coming.delay(published, truth.setting.clients.until), "users")
     for column, expected in delays.items():
         bins = [np.repeat(table[name], table[column]) for name in ("window", "lower", "upper")]
         assert len(bins[0]) == len(expected)
@@ -1135,7 +1181,7 @@ def compare_topics(network: Network, case: Case, truth: oracle.Network) -> None:
         for topic, count in sorted(counts.items())
     ]
     came = [
-        (number, coming.moment(truth.setting.clients.until))
+        (number, coming.delay(0.0, truth.setting.clients.until))
         for (number, _), coming in truth.came.items()
         if coming.fate == "delivered" and coming.kind == "live"
     ]

@@ -60,6 +60,7 @@ def drawn(seed: int) -> tuple[Shared, dict[str, Any]]:
         publisher = rng.randrange(users)
         publications.append((time, rng.randrange(topics), publisher, rng.choice((1, 4, 10)), host[publisher]))
     clients = random_clients(seed, (20.0, 60.0)) if seed % 4 else {}
+    clients.pop("per_km", None)  # nobody has a place
     world = Shared(
         edges=[(rng.randrange(broker), broker) for broker in range(1, brokers)],
         root=[rng.randrange(brokers) for _ in range(topics)],

@@ -59,6 +59,10 @@ def _once(number: int, user: int, attempt: int) -> float:
     return 1.0
 
 
+def _near(user: int, broker: int, time: float) -> float:
+    return 0.0
+
+
 @dataclass
 class Clients:
     """`way(user)`; `factor(number, user)` multiplies the latency; how many messages and bytes may wait for a user, and what happens
@@ -74,6 +78,7 @@ class Clients:
     sessions: Sessions = field(default_factory=Sessions)
     quality: Quality | None = None
     again: Callable[[int, int, int], float] = _once  # like `factor`, of the k-th attempt
+    away: Callable[[int, int, float], float] = _near  # the time over the distance of a user to a broker at a time
 
 
 @dataclass
@@ -98,12 +103,19 @@ class Coming:
     answered: bool = True  # all of it, over this connection
     flying: list[float] = field(default_factory=list)  # when copies arrive that are on their way
     started: float = 0.0
+    broker: int | None = None  # none by the best-effort channel
+    up: float = 0.0  # the time from its publisher to its broker
+    way: float = 0.0  # and over the distance to the user, as it is sent
 
     def moment(self, until: str) -> float:
         """The time of its delivery, as `until` defines it."""
         found = {"broker": self.arrived, "served": self.served, "client": self.reached}[until]
         assert found is not None
         return found
+
+    def delay(self, published: float, until: str) -> float:
+        """Its delay, counted from when the publisher sent it if it is to the client."""
+        return self.moment(until) - published + (self.up if until == "client" else 0.0)
 
 
 class User:
@@ -340,10 +352,11 @@ class User:
             self.send_by_quality(coming, now)
             return
         coming.sent = now
+        self.set_out(coming, now)
         self.free = now + (coming.size / self.way.rate if self.way.rate else 0.0)
-        latency = self.way.latency * self.clients.factor(coming.number, self.user)
+        latency = self.latency(coming) * self.clients.factor(coming.number, self.user)
         self.last = coming.reached = max(self.free + latency, self.last)
-        self.acknowledged.append(self.last + self.way.latency)
+        self.acknowledged.append(max([self.last + self.latency(coming), *self.acknowledged[-1:]]))
         self.out.append(coming)
         self.ready = now + 1 / self.sessions.rate
         for time in (self.free, self.acknowledged[-1], self.ready):  # something may be sent then
@@ -351,11 +364,19 @@ class User:
         if coming.reached < self.horizon:
             coming.fate = "delivered"
 
+    def set_out(self, coming: Coming, now: float) -> None:
+        """The distance to the user is the one at which it is sent."""
+        coming.way = 0.0 if coming.broker is None else self.clients.away(self.user, coming.broker, now)
+
+    def latency(self, coming: Coming) -> float:
+        return self.way.latency + coming.way
+
     # -- by quality of service
 
     def send_by_quality(self, coming: Coming, now: float) -> None:
         """Send a message over this connection; one that the user had received over an earlier one is only released."""
         self.ready, coming.started, coming.answered = now + 1 / self.sessions.rate, now, coming.quality == 0
+        self.set_out(coming, now)
         self.push(self.ready, 0, None)
         self.out.append(coming)
         if coming.attempts and now < self.horizon:
@@ -365,7 +386,7 @@ class User:
             return
         self.free = now + self.seconds(coming)
         self.push(self.free, 0, None)
-        latency = self.way.latency * self.clients.again(coming.number, self.user, coming.attempts)
+        latency = self.latency(coming) * self.clients.again(coming.number, self.user, coming.attempts)
         self.last = max(self.free + latency, self.last)
         if coming.quality == 0:
             coming.fate = "leg" if self.lost(coming, 0) else "delivered"
@@ -401,12 +422,12 @@ class User:
             coming.flying.remove(now)
             self.get(coming, now)
             if heard:
-                self.soon(now + self.way.latency, ANSWER, lambda time: self.hear(coming, time))
+                self.soon(now + self.latency(coming), ANSWER, lambda time: self.hear(coming, time))
 
         def again(now: float) -> None:
             if not (coming.answered or coming.released):
                 self.said["retransmissions", coming.since] += 1
-                latency = self.way.latency * self.clients.again(coming.number, self.user, coming.attempts)
+                latency = self.latency(coming) * self.clients.again(coming.number, self.user, coming.attempts)
                 self.transmit(coming, now, now + self.seconds(coming) + latency)
 
         if arrives:
@@ -441,7 +462,7 @@ class User:
         def arrive(now: float) -> None:
             self.said["pubcomp", coming.since] += 1
             if heard:
-                self.soon(now + self.way.latency, ANSWER, complete)
+                self.soon(now + self.latency(coming), ANSWER, complete)
 
         def complete(_: float) -> None:
             coming.answered = True
@@ -452,7 +473,7 @@ class User:
                 self.release(coming, now)
 
         if arrives:
-            self.soon_there(now + self.way.latency, arrive)
+            self.soon_there(now + self.latency(coming), arrive)
         self.soon(now + self.clients.quality.timeout, 0, again)
 
     def soon_there(self, time: float, what: Callable[[float], None]) -> None:

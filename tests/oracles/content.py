@@ -130,7 +130,8 @@ class Network(topics.Network):
             outcome = self.outcome(number)
             for user, (served, copy) in outcome.came.items():
                 published, _, _, size, *_ = self.world.publications[copy]
-                yield user, Coming(number, self.arrived[copy, outcome.due[user]], served, size, published)
+                about = {"broker": outcome.due[user], "up": self.distance_up(copy)}
+                yield user, Coming(number, self.arrived[copy, outcome.due[user]], served, size, published, **about)
 
     def of_users(self, since: float, until: float) -> dict[str, float | int | None]:
         return {}  # `metrics` below has them
@@ -219,6 +220,9 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
     until_when = network.setting.clients.until
     came = [(network.came[each.number, user], copy) for each in kept for user, (_, copy) in each.came.items()]
     got = [(coming.moment(until_when), copy) for coming, copy in came if coming.fate == "delivered"]
+    user_delays = [
+        coming.delay(publications[copy][0], until_when) for coming, copy in came if coming.fate == "delivered"
+    ]
     missed = Counter(fate for each in kept for fate in each.missed.values())
     straight = [
         (network.arrived[copy, broker] - publications[copy][0]) / network.setting.delay[network.origin[copy][0]][broker]
@@ -236,8 +240,8 @@ def metrics(network: Network, since: float, until: float) -> dict[str, float | i
         "notification_delay_max": max(delays, default=None),
         "last_delivery_delay": mean(lasts.values()),
         "arrival_delay": mean(network.arrived[copy, broker] - publications[copy][0] for broker, _, copy in firsts),
-        "user_notification_delay": mean(time - publications[copy][0] for time, copy in got),
-        **topics.quantiles("user_notification_delay", [time - publications[copy][0] for time, copy in got]),
+        "user_notification_delay": mean(user_delays),
+        **topics.quantiles("user_notification_delay", user_delays),
         "tree_delay": mean(time - network.rooted[copy] for _, time, copy in firsts),
         "user_tree_delay": mean(time - network.rooted[copy] for time, copy in got),
         "tree_hops": mean(network.depth[copy, broker] for broker, _, copy in firsts),

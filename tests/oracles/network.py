@@ -16,6 +16,9 @@ from functools import cached_property, partial
 from itertools import count, pairwise
 from statistics import fmean, pstdev
 
+# Any: what a message to a user has beside its times.
+from typing import Any
+
 from oracles.clients import Clients, Coming, User
 from oracles.overlays import Flooding, Overlay, TopicConnected
 from oracles.topic_connected import topic_diameters
@@ -399,8 +402,9 @@ class Network:
             self.answers += 1
             self.retained_on[number] = topic
             kept = self.world.qos.get(max(last)) != 0
-            more = {"topic": topic, "quality": self.world.qos.get(max(last), -1)}
+            more: dict[str, Any] = {"topic": topic, "quality": self.world.qos.get(max(last), -1)}
             for user in users:
+                more["broker"] = self.host[user]
                 coming = Coming(number, self.now, self.now, size, self.now, kept, "retained", **more)
                 self.retained.append((user, coming))
 
@@ -421,10 +425,20 @@ class Network:
             for user, host in self.audience[number].items():
                 if host == broker:
                     published, topic, _, size, *_ = self.world.publications[number]
-                    kept, more = self.world.qos.get(number) != 0, {"quality": self.world.qos.get(number, -1)}
+                    kept = self.world.qos.get(number) != 0
+                    more: dict[str, Any] = {"quality": self.world.qos.get(number, -1)}
+                    if (number, broker) not in self.by_channel:
+                        more |= {"broker": broker, "up": self.distance_up(number)}
                     arrived = self.arrived[number, broker]
                     yield user, Coming(number, arrived, served, size, published, kept, topic=topic, **more)
         yield from self.retained
+
+    def distance_up(self, number: int) -> float:
+        """The time over the distance from the publisher of a publication to the broker where it entered."""
+        published, _, publisher, *_ = self.world.publications[number]
+        if publisher is None:
+            return 0.0
+        return self.setting.clients.away(publisher, self.origin[number][0], published)
 
     # -- users
 
@@ -1189,7 +1203,7 @@ class Network:
         came = {pair: coming for pair, coming in self.came.items() if since <= coming.since < until}
         everything = {pair: coming for pair, coming in came.items() if coming.fate == "delivered"}
         got = {pair: coming for pair, coming in everything.items() if coming.kind == "live"}
-        delays = [coming.moment(count_until) - publications[number][0] for (number, _), coming in got.items()]
+        delays = [coming.delay(publications[number][0], count_until) for (number, _), coming in got.items()]
         below_root = [
             coming.moment(count_until) - self.rooted[number]
             for (number, user), coming in got.items()
@@ -1454,7 +1468,9 @@ def clients(network: Network, came: list[Coming], since: float, until: float) ->
         if coming.fate == "delivered" and coming.sent is not None and coming.reached is not None
     ]
     waits = [coming.sent - coming.served for coming in got if coming.kind == "live"]
-    waited, retained = ([one.reached - one.since for one in got if one.kind == kind] for kind in ("waited", "retained"))
+    waited, retained = (
+        [one.delay(one.since, "client") for one in got if one.kind == kind] for kind in ("waited", "retained")
+    )
     users = network.users.values()
     caught_up = [took for user in users for returned, took in user.caught_up if since <= returned < until]
     said = {f"{kind}_messages": kind for kind in ("puback", "pubrec", "pubrel", "pubcomp")}

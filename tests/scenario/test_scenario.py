@@ -406,8 +406,8 @@ def test_the_way_to_users_has_units_and_slow_ones_differ_in_what_is_said() -> No
         ({"window": 0, "latency": "1s"}, ".window: expected a value greater than or equal to 1 (found 0)"),
         ({"rate": 0}, ".rate: expected a value greater than 0 (found 0)"),
         ({"latency": "-1s"}, ".latency: expected a value greater than or equal to 0 (found '-1s')"),
-        ({"window": 3}, ": window without a latency, so that it has no effect (allowed with: latency)"),
-        ({"jitter": 0.1}, ": jitter without a latency, so that it has no effect (allowed with: latency)"),
+        ({"window": 3}, ": window without a latency, so that it has no effect (allowed with: latency, per_km)"),
+        ({"jitter": 0.1}, ": jitter without a latency, so that it has no effect (allowed with: latency, per_km)"),
         ({"buffer": 9}, ": buffer without a limit, so that no message waits (allowed with: rate, window)"),
         (
             {"buffer_bytes": 9, "latency": "1s"},
@@ -443,7 +443,8 @@ def test_mistakes_in_the_way_to_users_are_one_sentence(clients: dict[str, Any], 
 
 def test_delays_count_to_clients_only_where_there_is_a_way_to_them() -> None:
     assert mistakes({"network": {"delay_until": "client"}}) == [
-        "scenario: network: delay_until 'client' without legs to users that take time (allowed with: clients.latency, clients.rate)"
+        "scenario: network: delay_until 'client' without legs to users that take time "
+        "(allowed with: clients.latency, clients.per_km, clients.rate)"
     ]
     (found,) = mistakes({"network": {"delay_until": "clients"}})
     assert found.startswith(

@@ -73,6 +73,7 @@ class Publishers:
             brokers[outside] = self._outages.entry[brokers[outside]]
         if self._outages is not None and self._outages.active:
             brokers = np.where((brokers >= 0) & self._outages.down[brokers], ~brokers, brokers)
+        self._note_entry(slice(first, last), brokers)
         keeps = self.delivery.guarantees and bool((brokers < 0).any())
         if keeps or (self._holding is not None and self._holding.running):
             for number, broker in enumerate(brokers.tolist(), first):
@@ -89,6 +90,11 @@ class Publishers:
         if last - self._counted >= _BATCH:
             self._count()
         return float(times[last]) if last < len(times) else None
+
+    def _note_entry(self, numbers: slice | NDArray[np.int64], brokers: int | NDArray[np.int32]) -> None:
+        """Note where publications enter, before any of them can be delivered."""
+        if self._recorder.entered is not None:
+            self._recorder.entered[numbers] = brokers
 
     def _holds(self, broker: int) -> bool:
         return self._holding is not None and self._holding.running and self._holding.holds(broker)
@@ -139,6 +145,7 @@ class Publishers:
         if down or client not in self._waiting:
             return
         numbers = np.array(sorted(self._waiting.pop(client)), np.int64)
+        self._note_entry(numbers, broker)
         for number in numbers.tolist():
             self._engine.hold(number, broker)
         if not self._holds(broker):

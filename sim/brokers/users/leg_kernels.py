@@ -26,6 +26,7 @@ from sim.brokers.users.leg_queue_kernels import (
     lose_caught,
     lose_waiting,
     take_first,
+    way_of,
 )
 from sim.brokers.users.leg_record import (
     BACK,
@@ -92,7 +93,7 @@ def _send(state: Item, user: int, leg: Item, number: int, start: float) -> None:
     message, speed = leg_message_at(state.messages, number), leg_speed_at(state.speeds, leg.slow)
     forget_acknowledged(state, leg, start)
     leg.free = start + message.size / speed.rate
-    latency = speed.latency
+    latency = back = speed.latency + way_of(state, leg, message, start)
     if state.jitter > 0.0:
         sigma = state.jitter
         latency *= math.exp(sigma * keyed_normal(state.jitter_key, message.number, user) - sigma * sigma / 2)
@@ -113,11 +114,13 @@ def _send(state: Item, user: int, leg: Item, number: int, start: float) -> None:
     if speed.window == 0:
         give_back(state, number)
         return
-    message.time = arrival + speed.latency
+    message.time = arrival + back
     if leg.unacknowledged == 0:
         leg.first_sent = number
     else:
-        leg_message_at(state.messages, leg.end_sent).next = number
+        before = leg_message_at(state.messages, leg.end_sent)
+        before.next = number
+        message.time = max(message.time, before.time)  # acknowledgements keep their order, too
     leg.end_sent = number
     leg.unacknowledged += 1
 
@@ -214,7 +217,7 @@ def _taken(state: Item, handed: Item, quality: int) -> int:
     state.frees -= 1
     message.time, message.arrived, message.published = handed.served, handed.arrived, handed.published
     message.rooted, message.size, message.number = handed.rooted, handed.size, handed.number
-    message.window, message.topic = handed.window, handed.topic
+    message.window, message.topic, message.broker, message.up = handed.window, handed.topic, handed.broker, handed.up
     message.kind, message.kept, message.quality = handed.kind, handed.kept or quality > 0, quality
     message.attempts = message.got = message.released = 0
     return int(number)

@@ -27,6 +27,7 @@ from sim.brokers.statistics.record_kernels import (
 )
 from sim.brokers.statistics.tallies import count_key
 from sim.brokers.statistics.topic_delays import TO_USERS, count_topic_delay, topic_row
+from sim.brokers.users.leg_distances import point_at, seconds_between
 from sim.brokers.users.leg_record import (
     DELAYS_FULL,
     FINISHED,
@@ -34,6 +35,7 @@ from sim.brokers.users.leg_record import (
     RECEIPTS_FULL,
     RETAINED,
     UNTIL_BROKER,
+    UNTIL_CLIENT,
     UNTIL_SERVED,
     WAITED,
     leg_integer_at,
@@ -147,6 +149,16 @@ def lacking(state: Item) -> int:
 
 
 @kernel
+def way_of(state: Item, leg: Item, message: Item, start: float) -> float:
+    """The time (s) over the distance to its user of a message that is sent at a time (s)."""
+    message.way = 0.0
+    if state.per_arc > 0.0 and message.broker >= 0:
+        site = point_at(state.sites, message.broker)
+        message.way = seconds_between(state.places, leg.place, leg.places_end, site, start, state.per_arc)
+    return float(message.way)
+
+
+@kernel
 def hand_over(state: Item, user: int, message: Item, arrival: float, waited: float) -> None:
     """A message has arrived at the user."""
     window, time = int(message.window), arrival
@@ -156,7 +168,7 @@ def hand_over(state: Item, user: int, message: Item, arrival: float, waited: flo
         state.noted += 1
     if message.kind == WAITED:
         count_one(state, window, SESSION_DELIVERIES)
-        add_to_sum(state, window, SESSION_DELAY, arrival - message.published)
+        add_to_sum(state, window, SESSION_DELAY, arrival - message.published + message.up)
         return
     if message.kind == RETAINED:
         count_one(state, window, RETAINED_DELIVERIES)
@@ -167,6 +179,8 @@ def hand_over(state: Item, user: int, message: Item, arrival: float, waited: flo
     elif state.until == UNTIL_BROKER:
         time = message.arrived
     delay = time - message.published
+    if state.until == UNTIL_CLIENT:
+        delay += message.up
     add_to_sum(state, window, USER_NOTIFICATION_DELAY, delay)
     if state.by_topic and message.published >= state.warm_up:
         count_topic_delay(topic_row(state.topics, message.topic), TO_USERS, 1, delay)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sim.base.addresses import accessor
+from sim.brokers.users.leg_distances import POINT
 
 DROP_NEWEST, DROP_OLDEST, CUT_OFF = range(3)
 UNTIL_BROKER, UNTIL_SERVED, UNTIL_CLIENT = range(3)
@@ -18,6 +19,7 @@ HANDED = np.dtype(
         ("served", "f8"),  # by the broker (s)
         ("arrived", "f8"),  # there
         ("published", "f8"),
+        ("up", "f8"),  # the time over the distance from its publisher to its broker (s)
         ("rooted", "f8"),  # NaN by the best-effort channel
         ("size", "i8"),
         ("number", "i8"),  # of the publication
@@ -25,7 +27,8 @@ HANDED = np.dtype(
         ("topic", "i4"),
         ("kind", "i4"),
         ("kept", "i4"),  # whether sessions keep it for users who are away
-        ("quality", "i8"),  # of service
+        ("broker", "i4"),
+        ("quality", "i4"),  # of service
         ("first", "i8"),  # of its users, and how many
         ("count", "i8"),
     ],
@@ -38,13 +41,16 @@ LEG_MESSAGE = np.dtype(
         ("time", "f8"),  # when its broker had served it (s); of one that was sent, when that is acknowledged
         ("arrived", "f8"),
         ("published", "f8"),
+        ("up", "f8"),
         ("rooted", "f8"),
+        ("way", "f8"),  # the time over the distance to its user (s), once it has been sent
         ("size", "i8"),
         ("number", "i8"),
         ("window", "i4"),
         ("topic", "i4"),
         ("kind", "i4"),
         ("kept", "i4"),
+        ("broker", "i4"),
         ("next", "i4"),
         # by quality of service
         ("quality", "i4"),
@@ -91,6 +97,8 @@ LEG = np.dtype(
         ("quality", "i4"),  # the rows of its subscriptions, up to
         ("qualities_end", "i4"),
         ("session", "i4"),  # what becomes of it in this absence
+        ("place", "i4"),  # the first of its user's places, up to
+        ("places_end", "i4"),
     ],
     align=True,
 )
@@ -121,6 +129,8 @@ LEG_ARRAYS = {
     "by_quality": _INTEGER,
     "edges": _FLOAT,
     "received": _INTEGER,
+    "places": POINT,
+    "sites": POINT,
 }
 LEG_STATISTICS = ("pairs", "counters", "sums", "delays", "topics")
 """The recorder's (`sim.brokers.statistics.records.Statistics`)."""
@@ -151,14 +161,15 @@ _INTEGERS = (
     "loss_key",
     "quality_key",
 )
-_REALS = ("warm_up", "loss", "timeout", "share_0", "share_1")
+_REALS = ("warm_up", "loss", "timeout", "share_0", "share_1", "per_arc")
 LEG_STATE = np.dtype(
     [(name, "i8") for name in (*_INTEGERS, *LEG_ARRAYS, *LEG_STATISTICS)]
     + [(name, "f8") for name in ("jitter", "reconnect_after", "horizon", "oldest", "gap", *_REALS)],
     align=True,
 )
 """All of it; `oldest` is how long a message may wait in a session, and `gap` lies between two that are sent from one (s);
-`share_0` and `share_1` are the probabilities that a subscription has at most this quality, where that is not said."""
+`share_0` and `share_1` are the probabilities that a subscription has at most this quality, where that is not said; `per_arc` is the
+time for half a radian of the distance to users (s)."""
 
 leg_at = accessor(LEG)
 leg_message_at = accessor(LEG_MESSAGE)

@@ -19,6 +19,7 @@ from sim.brokers.statistics.receipts import Audience
 from sim.brokers.statistics.recorder import Recorder
 from sim.brokers.users import leg_kernels as lk
 from sim.brokers.users import leg_record as lr
+from sim.brokers.users.leg_distances import Distances, DistanceSetting
 from sim.brokers.users.retained import Retained
 from sim.workloads.format.workload import NO_SESSION, Absences, Qualities, Workload
 
@@ -40,7 +41,7 @@ class ClientSetting:
     """The setting of legs: their `speed`, and that of those which are `slow`: a random share of them, and the `slow_first` users.
 
     The buffer for a user is limited in messages and bytes, with `overflow` telling what happens beyond that. `until` is the end of
-    a delivery's delay.
+    a delivery's delay. The time over the `distance` from users to brokers is no part of speeds; None where it takes none.
     """
 
     speed: Speed = Speed()
@@ -53,12 +54,14 @@ class ClientSetting:
     overflow: Literal["drop-newest", "drop-oldest", "disconnect"] = "drop-newest"
     reconnect_after: float = 0.0
     until: Literal["broker", "served", "client"] = "served"
+    distance: DistanceSetting | None = None
 
     @property
     def matters(self) -> bool:
         """Whether users are reached later than their brokers, or other delays count."""
         return (
             self.until != "served"
+            or self.distance is not None
             or self.speed != Speed()
             or ((self.slow_share > 0 or self.slow_first > 0) and self.slow != Speed())
         )
@@ -133,10 +136,16 @@ class Legs:
         for row, each in enumerate((setting.speed, setting.slow)):
             speeds[row] = (each.latency, math.inf if each.rate is None else each.rate, each.window or 0)
         lk.slow_ones(legs, keys[1], setting.slow_share)
+        self._distances = None if setting.distance is None else Distances(setting.distance, workload, recorder)
         legs["slow"][: setting.slow_first] = 1
         self._use("absences", _by_user(workload.absences, legs, recorder.horizon))
         self._use("subscribed", _subscribed(workload.qualities, legs))
         self._use("by_quality", np.zeros(len(recorder.measured) * len(lr.QUALITY_COUNTS), lr.LEG_ARRAYS["by_quality"]))
+        if self._distances is not None:
+            self._use("places", self._distances.places)
+            self._use("sites", self._distances.sites)
+            legs["place"], legs["places_end"] = self._distances.first[:-1], self._distances.first[1:]
+            self._state["per_arc"] = self._distances.per_arc
         self._use("legs", legs)
         self._use("speeds", speeds)
         self._use("disconnects", np.zeros(len(recorder.measured), lr.LEG_ARRAYS["received"]))
@@ -200,6 +209,10 @@ class Legs:
         handed["quality"] = self._publications.qos[number]
         handed["kept"] = self._keeps_qos_0 | ((handed["quality"] != 0) & (self._state["qualities"] == 0))
         handed["window"] = self._recorder.windows(handed["published"])
+        if self._distances is not None:
+            by_broker = ~np.isnan(handed["rooted"])
+            handed["broker"] = np.where(by_broker, deliveries["broker"], -1)
+            handed["up"][live & by_broker] = self._distances.up(number[live & by_broker])
         users = self._find_users(handed, deliveries, audiences)
         self._run(lk.deliver_all, handed, users)
 

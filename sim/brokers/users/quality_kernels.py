@@ -8,7 +8,7 @@ from sim.base.arrays import Item
 from sim.base.compiled import inlined, kernel
 from sim.base.randomness_kernels import keyed_uniform
 from sim.brokers.statistics.ledger import IN_FLIGHT, LOST
-from sim.brokers.users.leg_queue_kernels import count_outcome, give_back, hand_over, lacking
+from sim.brokers.users.leg_queue_kernels import count_outcome, give_back, hand_over, lacking, way_of
 from sim.brokers.users.leg_record import (
     FINISHED,
     NO_MESSAGE,
@@ -44,8 +44,8 @@ def quality_of(state: Item, leg: Item, user: int, published: int, topic: int, no
 
 
 @kernel
-def _path(state: Item, leg: Item) -> Path:
-    latency = float(leg_speed_at(state.speeds, leg.slow).latency)
+def _path(state: Item, leg: Item, message: Item) -> Path:
+    latency = float(leg_speed_at(state.speeds, leg.slow).latency + message.way)
     return Path(latency, state.jitter, state.jitter_key, state.loss, state.loss_key, state.timeout)
 
 
@@ -54,7 +54,7 @@ def _exchange(state: Item, user: int, leg: Item, message: Item, sends: float, ar
     about = (int(message.number), user, int(message.quality), int(message.attempts), message.released == 1)
     seconds = message.size / leg_speed_at(state.speeds, leg.slow).rate
     arrivals, sends = min(arrivals, state.horizon), min(sends, state.horizon)
-    return exchange(_path(state, leg), about, message.sent, message.reaches, seconds, sends, arrivals)
+    return exchange(_path(state, leg, message), about, message.sent, message.reaches, seconds, sends, arrivals)
 
 
 @kernel
@@ -69,10 +69,11 @@ def send_by_quality(state: Item, user: int, leg: Item, number: int, start: float
     message.sent, message.order = start, state.order
     state.order += 1
     leg.free = start
+    way_of(state, leg, message, start)
     if message.released == 0:  # otherwise only the release is sent, without bytes
         leg.free += message.size / speed.rate
         leg.last = message.reaches = max(
-            leg.free + late(_path(state, leg), message.number, user, message.attempts), leg.last
+            leg.free + late(_path(state, leg, message), message.number, user, message.attempts), leg.last
         )
     if message.attempts > 0 and start < state.horizon:
         _count(state, message.window, _AGAIN, 1)

@@ -78,8 +78,10 @@ class Retained:
         number = len(self._published) + len(self._numbers)
         self._numbers.append(int(numbers[place]))
         assert recorder.deliveries is not None
-        audience = Audience(topic, -1, users.astype(np.int64), np.zeros(len(users), np.int32))
-        recorder.deliveries.add(now, now, now, number, 0, audience)
+        brokers = np.maximum(self._host()[users], 0)
+        audience = Audience(topic, -1, users.astype(np.int64), brokers)
+        for broker in np.unique(brokers).tolist():
+            recorder.deliveries.add(now, now, now, number, broker, audience)
 
     def told_apart(self, handed: Items) -> NDArray[np.int64]:
         """The publications of what is handed to users (HANDED), after the kind of retained ones has been set."""
