@@ -107,8 +107,11 @@ def _points(chart: Chart, values: pd.DataFrame) -> pd.DataFrame:
 
 
 def _told(points: pd.DataFrame) -> str:
-    ends = points.groupby("variant", sort=False)["mean"].agg(["first", "last"])
-    return "; ".join(f"{name} from {number(row['first'])} to {number(row['last'])}" for name, row in ends.iterrows())
+    means = points.groupby("variant", sort=False)["mean"].agg(["first", "last", "min", "max"]).map(number)
+    return "; ".join(
+        f"{name} {first}" if least == most else f"{name} from {first} to {last}"
+        for name, first, last, least, most in means.itertuples()
+    )
 
 
 @dataclass(frozen=True)

@@ -168,6 +168,7 @@ def test_charts_stand_side_by_side_on_one_scale() -> None:
     means = {variant: [p["mean"] for p in points if p["variant"] == variant] for variant in ("old", "new")}
     assert means["old"] == [0, 0, 0]
     assert all(-60 < mean < -40 for mean in means["new"])
+    assert ": old 0; new from −" in charts[-1].description  # a line that does not change has one number
 
 
 def test_a_figure_alone_has_its_sections_and_claims() -> None:

@@ -51,8 +51,8 @@ GREEDIES = ("DYNATOPS-Greedy", "SSBR-Greedy")
 """The paper's policies of figure 10."""
 COMPUTED = 0.1
 """The scale from which on figure 10 and table II have all sizes: policies are asked without a simulation."""
-REPLICATIONS = 3
-"""At any scale, as intervals of two are meaningless."""
+REPLICATIONS, TRACES = 3, 10
+"""Of runs at any scale, as intervals of two are meaningless; and of figure 5's trace, which takes no simulation."""
 PUBLICATIONS = 1000
 """Publications of each topic where a policy is asked once: those of the scenarios in a reconfiguration-free period."""
 TIMES, STAYS = (1, 2, 3, 5, 10, 20, 50), (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 7.0, 14.0, 30.0)
@@ -153,7 +153,7 @@ def _visits(path: Path, setting: SweepSetting) -> pd.DataFrame:
     land = _land(setting)
     users = land["workload.users"]
     scenario = load_scenario(path, [f"{key}={value}" for key, value in land.items()]).base
-    for replication in range(REPLICATIONS):
+    for replication in range(TRACES):
         workload = prepare_workload(scenario, replication, None)
         visits = visits_of(workload)
         shares = visit_shares(visits)
