@@ -56,6 +56,12 @@ class Ahead:
         self._state.set(asks=self._select_all is not None)
         self._state.set(**{f"by_{reaction}": reaction in policy.reacts_to for reaction in ("subscription", "movement")})
         _make_room(self._state)
+        # what policies see of them: read-only, and so is each part
+        self._each, self._all = (
+            {name.removeprefix("view_"): frozen(self._state.arrays[name].view()) for name in names}
+            for names in (_ASKED, ("view_topics", "view_own_wanted"))
+        )
+        self._bounds = frozen(self._state.arrays["view_indptr"].view())
 
     def look(self, event: int, movement: int, until: float, exchanged: BrokerStates) -> tuple[int, int]:
         """Look at the changes from these rows on that happen before `until` (s); returns the rows after the quiet ones."""
@@ -79,10 +85,17 @@ class Ahead:
     def _ask(self, views: int, exchanged: BrokerStates) -> tuple[int | None, int]:
         """Ask the policy; returns the first view whose user it hands over, and to which broker."""
         assert self._select_all is not None
-        asked = _views(self._state, views, exchanged)
+        asked = self._views(views, exchanged)
         chosen = self._select_all(asked)
         moved = np.flatnonzero(chosen != asked.current)
         return (int(moved[0]), int(chosen[moved[0]])) if len(moved) else (None, -1)
+
+    def _views(self, views: int, exchanged: BrokerStates) -> SelectionViews:
+        """The recorded views, read-only."""
+        topics = self._bounds.item(views)
+        each: Columns = {name: array[:views] for name, array in self._each.items()}
+        each |= {name: array[:topics] for name, array in self._all.items()}
+        return SelectionViews(**each, indptr=self._bounds[: views + 1], exchanged=exchanged)
 
     def enact(
         self, changing: list[int], moving: list[int], now: float, exchanged: BrokerStates, hand_over: HandOver
@@ -143,12 +156,3 @@ def _make_room(state: UserState) -> None:
     sizes |= {"view_indptr": (VIEWS + 1, np.int64)}
     sizes |= dict.fromkeys(("left_latitude", "left_longitude"), (MOVEMENTS, np.float64))
     state.use(**{name: np.zeros(size, dtype) for name, (size, dtype) in sizes.items()})
-
-
-def _views(state: UserState, views: int, exchanged: BrokerStates) -> SelectionViews:
-    """The recorded views, read-only."""
-    arrays = state.arrays
-    topics = arrays["view_indptr"].item(views)
-    each: Columns = {name.removeprefix("view_"): frozen(arrays[name][:views]) for name in _ASKED}
-    each |= {name: frozen(arrays[f"view_{name}"][:topics]) for name in ("topics", "own_wanted")}
-    return SelectionViews(**each, indptr=frozen(arrays["view_indptr"][: views + 1]), exchanged=exchanged)

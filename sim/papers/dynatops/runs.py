@@ -52,7 +52,7 @@ GREEDIES = ("DYNATOPS-Greedy", "SSBR-Greedy")
 COMPUTED = 0.1
 """The scale from which on figure 10 and table II have all sizes: policies are asked without a simulation."""
 REPLICATIONS, TRACES = 3, 10
-"""Of runs at any scale, as intervals of two are meaningless; and of figure 5's trace, which takes no simulation."""
+"""Replications at any scale, as intervals of two are meaningless; and those of figure 5's trace, which takes no simulation."""
 PUBLICATIONS = 1000
 """Publications of each topic where a policy is asked once: those of the scenarios in a reconfiguration-free period."""
 TIMES, STAYS = (1, 2, 3, 5, 10, 20, 50), (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 7.0, 14.0, 30.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from operator import attrgetter
 from typing import Literal
 from weakref import ref
 
@@ -18,6 +19,7 @@ from sim.policies.selection.kernels import JACCARD, MEAN_USER, OVERLAP, ViewArra
 from sim.policies.selection.places import PlaceIndex, clusters
 from sim.policies.views import BrokerStates, Exchange, Selection, SelectionSetting, SelectionView, SelectionViews
 
+_VIEW_ARRAYS = attrgetter(*ViewArrays._fields)
 _FORMULA = {"overlap": OVERLAP, "jaccard": JACCARD, "mean-user": MEAN_USER}
 
 
@@ -59,6 +61,7 @@ class SimilaritySelection:
         self._places = PlaceIndex(setting) if setting.has_places else None
         self._key = setting.key
         self._drawn = lru_cache(maxsize=1 << 14)(self._draw)
+        self._block = lru_cache(maxsize=1 << 14)(self._find_block)
         load_weight = parameters.load_weight * (setting.brokers if parameters.load == "relative" else 1)
         self._rule = _FORMULA[parameters.similarity], load_weight, parameters.hysteresis
         self.exchange: Exchange | None = Exchange(parameters.update_period, cluster)
@@ -69,12 +72,21 @@ class SimilaritySelection:
         if self._stays and view.current >= 0:
             return self._members[int(self._cluster[view.current])]
         if self._places is not None and not math.isnan(view.latitude):
-            return self._members[int(self._cluster[self._places.broker(view.latitude, view.longitude)])]
+            return self._members[self._block(view.latitude, view.longitude)]
         return self._members[self._drawn(view.user)]
 
     def _draw(self, user: int) -> int:
         """The cluster of a user whose place is unknown: random, but always the same one."""
         return int(keyed_uniform(self._key, user, 0) * len(self._members))
+
+    def _find_block(self, latitude: float, longitude: float) -> int:
+        """The cluster of a place."""
+        assert self._places is not None
+        return int(self._cluster[self._places.broker(latitude, longitude)])
+
+    def _cluster_at(self, latitude: float, longitude: float) -> int:
+        """The cluster of a place, -1 where that is unknown."""
+        return -1 if math.isnan(latitude) else self._block(latitude, longitude)
 
     def _know(self, states: BrokerStates) -> None:
         if self._states is None or self._states() is not states:
@@ -91,16 +103,16 @@ class SimilaritySelection:
         return Selection(int(found))
 
     def select_all(self, views: SelectionViews) -> NDArray[np.int32]:
-        states, places = views.exchanged, self._places
+        states = views.exchanged
         self._know(states)
-        clusters = np.full(len(views), -1, np.int32)
-        if places is not None:
-            known = np.flatnonzero(~np.isnan(views.latitude))
-            near = zip(views.latitude[known].tolist(), views.longitude[known].tolist(), strict=True)
-            clusters[known] = self._cluster[[places.broker(*place) for place in near]]
+        if self._places is None:
+            clusters = np.full(len(views), -1, np.int32)
+        else:
+            places = zip(views.latitude.tolist(), views.longitude.tolist(), strict=True)
+            clusters = np.array([self._cluster_at(*place) for place in places], np.int32)
         if self._stays:
             clusters = np.where(views.current >= 0, self._cluster[views.current], clusters)
-        arrays = ViewArrays(*(getattr(views, name) for name in ViewArrays._fields))
+        arrays = ViewArrays(*_VIEW_ARRAYS(views))
         members = self._members_from, self._all_members
         return best_brokers(clusters, *members, arrays, states.wanted, self._sizes, self._key, self._rule)
 

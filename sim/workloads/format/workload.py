@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Self, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -55,7 +55,7 @@ class ColumnTable:
     @property
     def columns(self) -> Columns:
         """All columns by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return dict(vars(self))
 
     def __init_subclass__(cls) -> None:
         # now, as a process that is sent a class by value, with this, does not know the names in its hints
