@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,12 +20,15 @@ from sim.papers.paper import Chart, Drawing, Paper, PaperTable, Section
 def charts_of(paper: Paper, section: Section, runs: pd.DataFrame) -> list[Figure]:
     """All charts of a section, with those that differ in only one column side by side on one scale, and its drawings."""
     figures: list[Figure] = []
+    drawn = Counter[str]()  # by what they show, as a section may have several of the same
     for number_of, chart in enumerate(section.charts):
         if isinstance(chart, Drawing):
             spec = {**chart.draw(runs), "height": chart.height}
             figures.append(Figure(_file(f"{section.key}-{number_of}"), section.key, chart.title, "", chart.text, spec))
         else:
-            figures += _charts(paper, section.key, chart, runs)
+            facets = list(_charts(paper, section.key, chart, runs, drawn[_about(chart)]))
+            drawn[_about(chart)] += len(facets)
+            figures += facets
     return figures
 
 
@@ -33,7 +37,7 @@ def _file(name: str) -> str:
     return re.sub("[^A-Za-z0-9]+", "-", name)
 
 
-def _charts(paper: Paper, key: str, chart: Chart, runs: pd.DataFrame) -> Iterator[Figure]:
+def _charts(paper: Paper, key: str, chart: Chart, runs: pd.DataFrame, first: int) -> Iterator[Figure]:
     import altair as alt
 
     values = _relative(chart, runs) if chart.relative_to else runs.assign(value=runs[chart.metric])
@@ -55,7 +59,7 @@ def _charts(paper: Paper, key: str, chart: Chart, runs: pd.DataFrame) -> Iterato
         scale=alt.Scale(zero=False, nice=False) if numeric else alt.Scale(),
     )
     y = alt.Y("mean:Q", title=title, scale=alt.Scale(domain=[min(0.0, low), 1.04 * high], nice=True))
-    for number_of, facet in enumerate(dict.fromkeys(points["facet"])):
+    for number_of, facet in enumerate(dict.fromkeys(points["facet"]), first):
         shown = points[points["facet"] == facet].drop(columns="facet")
         base = alt.Chart(shown).encode(x=x, color=by_colour(names))
         bands = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.18).encode(y="low:Q", y2="high:Q")

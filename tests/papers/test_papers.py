@@ -171,6 +171,12 @@ def test_charts_stand_side_by_side_on_one_scale() -> None:
     assert ": old 0; new from −" in charts[-1].description  # a line that does not change has one number
 
 
+def test_two_charts_of_one_metric_have_files_of_their_own() -> None:
+    halves = tuple(replace(CHARTS[0], variants=(name,)) for name in ("old", "new"))
+    charts = charts_of(paper(), Section("main", "", "", halves), table())
+    assert [chart.name for chart in charts] == [f"main-average-degree-{number}" for number in range(4)]
+
+
 def test_a_figure_alone_has_its_sections_and_claims() -> None:
     whole = replace(
         paper(), sections=tuple(Section(key, key, "", CHARTS) for key in ("fig-6a", "fig-6b", "fig-6", "fig-16a"))
