@@ -260,8 +260,11 @@ def _links(table: LinksTable) -> LinkSetting:
 
 def _clients(network: NetworkTable, sites: Sites, users: Users) -> ClientSetting:
     """The legs to users, with rates in bytes per second."""
-    if network.clients.per_km and np.isnan(users.latitude).any():
-        raise ScenarioError("network.clients.per_km: some user has no place (allowed: a place for each user, or 0)")
+    if network.clients.per_km and (nowhere := np.flatnonzero(np.isnan(users.latitude))).size:
+        name = users.names[int(nowhere[0])].as_py()
+        raise ScenarioError(
+            f"network.clients.per_km: user '{name}' has no place (allowed: a place for each user, or 0)"
+        )
     table, slow = network.clients, network.clients.slow
     speed = Speed(table.latency, _bytes_per_second(table.rate), table.window)
     slower = Speed(

@@ -76,8 +76,8 @@ OURS: dict[str, Metric] = {
         *_delay(
             "user_notification_delay",
             "delivered_users",
-            "time from the publisher's broker (or, with `clients.per_km`, the publisher) to the moment of `delay_until`, "
-            "mean over delivered (publication, user) pairs",
+            "time from the publisher's broker (up to clients, with `clients.per_km`: from the publisher) to the moment of "
+            "`delay_until`, mean over delivered (publication, user) pairs",
             LATER,
         ),
         _seconds(

@@ -106,6 +106,6 @@ def test_distances_need_places(
 def test_users_of_a_prepared_workload_need_places_too() -> None:
     world = tiny.workload([[0], [0]], places=[(0.0, 0.0)], cell=1.0)
     setting = load_scenario({"network": {"clients": CLIENTS, "latency": {"kind": "unit"}}}).base
-    with pytest.raises(ScenarioError, match=r"^network\.clients\.per_km: some user has no place"):
+    with pytest.raises(ScenarioError, match=r"^network\.clients\.per_km: user 'u0' has no place"):
         simulate(setting, world, 0)
     assert simulate(setting, at(world, [1.0, 2.0]), 0).metrics["handovers"] == 0

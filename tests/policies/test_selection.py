@@ -330,12 +330,26 @@ def test_a_user_may_stay_in_the_cluster_that_it_joined() -> None:
     chosen = [policy.select(one).broker for one in asked]
     assert cluster[chosen].tolist() == cluster[[0, 5, 10, 15]].tolist()
     assert len({*cluster[[0, 5, 10, 15]].tolist()}) > 1
-    together = {name: np.array([getattr(one, name) for one in asked]) for name in ("time", "user", "current")}
-    together |= {name: np.array([getattr(one, name) for one in asked]) for name in ("latitude", "longitude")}
-    together |= {name: np.zeros(4, np.int64) for name in ("own_topics", "own_load", "own_users", "total_load")}
-    flat = {name: np.zeros(4, np.int32) for name in ("topics", "own_wanted")}
-    views = SelectionViews(indptr=np.arange(5), exchanged=asked[0].exchanged, **together, **flat)
-    assert policy.select_all(views).tolist() == chosen
+    assert policy.select_all(together(asked)).tolist() == chosen
+
+
+def together(asked: list[SelectionView]) -> SelectionViews:
+    """Views of users that want one topic, which nobody else wants, at once."""
+    each = ("time", "user", "current", "latitude", "longitude")
+    many = {name: np.array([getattr(one, name) for one in asked]) for name in each}
+    many |= {name: np.zeros(len(asked), np.int64) for name in ("own_topics", "own_load", "own_users", "total_load")}
+    flat = {name: np.zeros(len(asked), np.int32) for name in ("topics", "own_wanted")}
+    return SelectionViews(indptr=np.arange(len(asked) + 1), exchanged=asked[0].exchanged, **many, **flat)
+
+
+def test_users_without_a_place_have_a_random_cluster_also_when_asked_at_once() -> None:
+    places, nowhere = grid(4, 4, 0, 0), (math.nan, math.nan)
+    at = setting(places=places, cell=1.0)
+    policy = SimilaritySelection(SimilaritySelection.Parameters(cluster_size=4), at)
+    asked = [view(user, -1, 16, nowhere if user % 4 else places[user]) for user in range(16)]
+    chosen = [policy.select(one).broker for one in asked]
+    assert len({*clusters(at, 4)[chosen[1::4]].tolist()}) > 1
+    assert policy.select_all(together(asked)).tolist() == chosen
 
 
 # -- what a policy sees

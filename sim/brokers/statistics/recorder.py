@@ -114,9 +114,8 @@ class Recorder:
         self.remembered = 0  # the most identities of publications that a broker remembered
         # which users are connected again after their broker has crashed, and when (s)
         self.when_reconnected: Callable[[int, float], None] = lambda user, now: None
-        self.entered: NDArray[np.int32] | None = (
-            None  # the broker at which each publication enters, where that is asked for
-        )
+        # the broker at which each publication enters, where that is asked for
+        self.entered: NDArray[np.int32] | None = None
         self.session_queue = 0  # the most messages that waited in a session
         self.balance = LoadBalance(self.edges)
         self.brokers_up, self.users_absent = TimeAverage(self.edges, 1.0), TimeAverage(self.edges, 0.0)  # shares of all

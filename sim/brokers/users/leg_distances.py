@@ -33,8 +33,8 @@ class DistanceSetting:
 class Distances:
     """The times over the distances between all users and brokers.
 
-    `places` (POINT) are all users', one user's after the other's by time, those of user u from `first[u]` up to `first[u + 1]`;
-    `sites` are the brokers'; `per_arc` is the time (s) for half a radian of the great circle, as in `time_over`.
+    `places` (POINT) are those of all users, user by user in order of time: of user u from `first[u]` up to `first[u + 1]`. `sites`
+    (POINT) are the brokers' places; `per_arc` is the time (s) for half a radian of the great circle, as in `time_over`.
     """
 
     def __init__(self, setting: DistanceSetting, workload: Workload, recorder: Recorder) -> None:

@@ -118,9 +118,9 @@ def _send(state: Item, user: int, leg: Item, number: int, start: float) -> None:
     if leg.unacknowledged == 0:
         leg.first_sent = number
     else:
-        before = leg_message_at(state.messages, leg.end_sent)
-        before.next = number
-        message.time = max(message.time, before.time)  # acknowledgements keep their order, too
+        leg_message_at(
+            state.messages, leg.end_sent
+        ).next = number  # none counts as acknowledged before those ahead of it
     leg.end_sent = number
     leg.unacknowledged += 1
 

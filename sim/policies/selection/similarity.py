@@ -53,6 +53,7 @@ class SimilaritySelection:
     def __init__(self, parameters: Parameters, setting: SelectionSetting) -> None:
         cluster = clusters(setting, parameters.cluster_size)
         self._cluster, self._stays = cluster, parameters.cluster == "joined"
+        self._clusters: list[int] = cluster.tolist()  # looked up one by one
         self._members: list[NDArray[np.int32]] = [
             np.flatnonzero(cluster == number).astype(np.int32) for number in range(int(cluster.max()) + 1)
         ]
@@ -61,7 +62,6 @@ class SimilaritySelection:
         self._places = PlaceIndex(setting) if setting.has_places else None
         self._key = setting.key
         self._drawn = lru_cache(maxsize=1 << 14)(self._draw)
-        self._block = lru_cache(maxsize=1 << 14)(self._find_block)
         load_weight = parameters.load_weight * (setting.brokers if parameters.load == "relative" else 1)
         self._rule = _FORMULA[parameters.similarity], load_weight, parameters.hysteresis
         self.exchange: Exchange | None = Exchange(parameters.update_period, cluster)
@@ -72,21 +72,16 @@ class SimilaritySelection:
         if self._stays and view.current >= 0:
             return self._members[int(self._cluster[view.current])]
         if self._places is not None and not math.isnan(view.latitude):
-            return self._members[self._block(view.latitude, view.longitude)]
+            return self._members[self._cluster_at(self._places, view.latitude, view.longitude)]
         return self._members[self._drawn(view.user)]
 
     def _draw(self, user: int) -> int:
         """The cluster of a user whose place is unknown: random, but always the same one."""
         return int(keyed_uniform(self._key, user, 0) * len(self._members))
 
-    def _find_block(self, latitude: float, longitude: float) -> int:
-        """The cluster of a place."""
-        assert self._places is not None
-        return int(self._cluster[self._places.broker(latitude, longitude)])
-
-    def _cluster_at(self, latitude: float, longitude: float) -> int:
+    def _cluster_at(self, places: PlaceIndex, latitude: float, longitude: float) -> int:
         """The cluster of a place, -1 where that is unknown."""
-        return -1 if math.isnan(latitude) else self._block(latitude, longitude)
+        return -1 if math.isnan(latitude) else self._clusters[places.broker(latitude, longitude)]
 
     def _know(self, states: BrokerStates) -> None:
         if self._states is None or self._states() is not states:
@@ -108,8 +103,8 @@ class SimilaritySelection:
         if self._places is None:
             clusters = np.full(len(views), -1, np.int32)
         else:
-            places = zip(views.latitude.tolist(), views.longitude.tolist(), strict=True)
-            clusters = np.array([self._cluster_at(*place) for place in places], np.int32)
+            known = zip(views.latitude.tolist(), views.longitude.tolist(), strict=True)
+            clusters = np.array([self._cluster_at(self._places, *place) for place in known], np.int32)
         if self._stays:
             clusters = np.where(views.current >= 0, self._cluster[views.current], clusters)
         arrays = ViewArrays(*_VIEW_ARRAYS(views))
